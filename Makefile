@@ -1,0 +1,38 @@
+# The menu; `make` lists it. The logic is in scripts/ and xtask/.
+export PATH := $(PATH):$(HOME)/.cargo/bin
+PREFIX ?= /usr/local
+CASES ?= 20000
+
+.PHONY: help run test bench check lint fmt fuzz metrics deny install clean
+help: ## list these targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+run: ## serve a directory and mount it until Ctrl-C; RTT=85 puts a line between, FROM=host:dir AT=mnt is the real thing
+	@scripts/need run
+	@scripts/run
+test: ## run every test, real mounts in namespaces included; installs what they need
+	@scripts/need test
+	@scripts/test
+bench: ## measure all workloads beside sshfs and local, and write docs/BENCHMARKS.md
+	@scripts/need bench
+	@scripts/bench
+check: ## compile everything, and check layers and style
+	@scripts/need build
+	cargo check --workspace --all-targets
+	cargo xtask layers tidy
+lint: ## what CI checks beside the tests: format, clippy, layers, style, shell scripts
+	@scripts/need lint
+	@scripts/lint
+fmt: ## format the code
+	cargo fmt --all
+fuzz: ## run the property tests of all decoders with CASES=20000 cases each
+	PROPTEST_CASES=$(CASES) cargo test --release -p wirefs-op -p wirefs-fuse
+metrics: ## figures of the code
+	@cargo xtask metrics
+deny: ## licences and advisories of dependencies; installs cargo-deny (5 minutes)
+	@scripts/need deny
+	target/tools/bin/cargo-deny check
+install: ## build for release and install to PREFIX=/usr/local
+	cargo build --release -p wirefs
+	install -D -m 755 target/release/wirefs "$(DESTDIR)$(PREFIX)/bin/wirefs"
+clean: ## remove what builds and runs left here
+	rm -rf target try

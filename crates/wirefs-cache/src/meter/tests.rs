@@ -1,0 +1,25 @@
+use super::*;
+
+const MS: u64 = 1_000_000;
+
+#[test]
+fn the_wire_holds_rate_times_round_trip() {
+    let mut meter = Meter::default();
+    meter.round_trip(meter.departs(Time(0)), Time(80 * MS));
+    let departure = meter.departs(Time(100 * MS));
+    meter.delivers(1_000_000);
+    meter.arrives(departure, Time(200 * MS));
+    assert_eq!(meter.rate(), Some(10_000_000));
+    assert_eq!(meter.wire_bytes(), 800_000);
+}
+
+#[test]
+fn the_least_round_trip_counts_until_it_is_old() {
+    let mut meter = Meter::default();
+    meter.round_trip(meter.departs(Time(0)), Time(10 * MS));
+    meter.round_trip(meter.departs(Time(0)), Time(50 * MS));
+    assert_eq!(meter.rtt(), Some(Duration::from_millis(10)));
+    let late = 20_000 * MS;
+    meter.round_trip(meter.departs(Time(late)), Time(late + 50 * MS));
+    assert_eq!(meter.rtt(), Some(Duration::from_millis(50)));
+}

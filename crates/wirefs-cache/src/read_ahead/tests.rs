@@ -1,0 +1,41 @@
+use super::*;
+
+const BLOCK: u64 = 128 * 1024;
+
+#[test]
+fn a_sequential_reader_gets_twice_what_the_wire_holds() {
+    let wire = 3 * 1024 * 1024;
+    let mut ahead = ReadAhead::default();
+    let mut distance = 0;
+    for i in 0..20 {
+        let end = (i + 1) * BLOCK;
+        distance = ahead.wanted(i * BLOCK, end, wire) - end;
+    }
+    assert_eq!(distance, 2 * wire);
+}
+
+#[test]
+fn a_random_reader_gets_what_it_asks_for_only() {
+    let mut ahead = ReadAhead::default();
+    ahead.wanted(0, BLOCK, 0);
+    for i in [90u64, 17, 60, 3] {
+        let start = i * 10 * 1024 * 1024;
+        assert_eq!(ahead.wanted(start, start + 4096, 1 << 20), start + 4096);
+    }
+}
+
+#[test]
+fn a_reader_that_jumps_and_goes_on_is_sequential_again() {
+    let mut ahead = ReadAhead::default();
+    let far = 50 * 1024 * 1024;
+    assert_eq!(ahead.wanted(far, far + BLOCK, 0), far + BLOCK);
+    assert!(ahead.wanted(far + BLOCK, far + 2 * BLOCK, 0) > far + 2 * BLOCK);
+}
+
+#[test]
+fn the_kernels_reordered_reads_do_not_break_a_run() {
+    let mut ahead = ReadAhead::default();
+    for i in [0u64, 2, 1, 3, 5, 4] {
+        assert!(ahead.wanted(i * BLOCK, (i + 1) * BLOCK, 0) > (i + 1) * BLOCK);
+    }
+}

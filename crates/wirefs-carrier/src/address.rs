@@ -1,0 +1,294 @@
+//! Where a peer is, as a person writes it.
+
+use std::fmt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+/// The port of `tls` addresses that name none.
+pub const TLS_PORT_DEFAULT: u16 = 6440;
+
+/// Where a peer listens, or which login to use.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Address {
+    /// `unix:///path/of/socket`.
+    Unix(PathBuf),
+    /// `tls://host[:port]`, port 6440 by default.
+    Tls(HostPort),
+    /// `tcp+plain://host:port`: neither encrypted nor authenticated.
+    TcpPlain(HostPort),
+    /// `[user@]host` over the system's ssh.
+    Ssh(Login),
+}
+
+/// A host's name or number, and a port.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct HostPort {
+    /// A name, an IPv4 or an IPv6 address; without brackets.
+    pub host: String,
+    /// The TCP port.
+    pub port: u16,
+}
+
+/// A login on another machine, as ssh understands it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Login {
+    /// The user there; without one ssh decides.
+    pub user: Option<String>,
+    /// The host, or a `Host` of the ssh configuration; without brackets.
+    pub host: String,
+}
+
+/// What `wirefs mount SOURCE` mounts: a directory of a peer.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Source {
+    /// The peer.
+    pub address: Address,
+    /// The directory there. For ssh: as the login's shell would resolve it, empty for its home. Otherwise: below the
+    /// exported directory, without a leading slash, empty for the export itself.
+    pub path: Vec<u8>,
+}
+
+/// What is wrong with an address, and what to write instead.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` {what}; {instead}")]
+pub struct AddressError {
+    text: String,
+    what: &'static str,
+    instead: &'static str,
+}
+
+const FORMS: &str = "write one of [user@]host:path, tls://host:port/path, unix:///socket, tcp+plain://host:port/path";
+const LISTEN_FORMS: &str = "write one of tls://host:port, unix:///path/of/socket, tcp+plain://host:port";
+
+impl Source {
+    /// Reads a source from the bytes of a command line; its path may be any bytes.
+    ///
+    /// # Errors
+    /// The text is none of the forms; the error says what to write instead.
+    pub fn parse(text: &[u8]) -> Result<Self, AddressError> {
+        let fail = |what, instead| {
+            Err(AddressError { text: String::from_utf8_lossy(text).into_owned(), what, instead })
+        };
+        if text.contains(&0) {
+            return fail("contains a NUL byte", FORMS);
+        }
+        let parsed = match split_scheme(text) {
+            Some((b"unix", rest)) => parse_unix(rest),
+            Some((b"tls", rest)) => parse_url(rest, Some(TLS_PORT_DEFAULT), Address::Tls),
+            Some((b"tcp+plain", rest)) => parse_url(rest, None, Address::TcpPlain),
+            Some((b"tcp", _)) => {
+                Err(("says tcp without saying how", "write tls://host:port, or tcp+plain://host:port for no encryption"))
+            }
+            Some((b"ssh", _)) => Err((
+                "is not how wirefs names a login",
+                "write [user@]host:path; a port belongs into ~/.ssh/config or into -o ssh_command=\"ssh -p PORT\"",
+            )),
+            Some(_) => Err(("has an unknown scheme", FORMS)),
+            None => parse_ssh(text),
+        };
+        parsed.or_else(|(what, instead)| fail(what, instead))
+    }
+}
+
+type Parsed = Result<Source, (&'static str, &'static str)>;
+
+fn split_scheme(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let end = text.iter().position(|&byte| byte == b':')?;
+    let (scheme, rest) = text.split_at_checked(end)?;
+    Some((scheme, rest.strip_prefix(b"://")?))
+}
+
+fn parse_unix(rest: &[u8]) -> Parsed {
+    if !rest.starts_with(b"/") {
+        return Err(("names no absolute path", "write unix:///path/of/socket, with three slashes"));
+    }
+    let path = PathBuf::from(std::ffi::OsString::from_vec(rest.to_vec()));
+    Ok(Source { address: Address::Unix(path), path: Vec::new() })
+}
+
+fn parse_url(rest: &[u8], port_default: Option<u16>, address: fn(HostPort) -> Address) -> Parsed {
+    let end = rest.iter().position(|&byte| byte == b'/').unwrap_or(rest.len());
+    let (authority, path) = rest.split_at_checked(end).unwrap_or((rest, &[]));
+    let authority = std::str::from_utf8(authority).map_err(|_| ("has a host that is not text", FORMS))?;
+    if authority.contains('@') {
+        return Err(("names a user, which only ssh has", "leave out user@: the key says who you are"));
+    }
+    let (host, port) = split_port(authority)?;
+    let port = match (port, port_default) {
+        (Some(port), _) => port.parse().ok().filter(|&port: &u16| port.to_string() == authority_port(authority)).ok_or(
+            ("has a port that is not a number from 0 to 65535", "write host:port, such as tls://example.org:6440"),
+        )?,
+        (None, Some(port)) => port,
+        (None, None) => return Err(("names no port", "write host:port, such as tcp+plain://127.0.0.1:6440")),
+    };
+    let slashes = path.iter().take_while(|&&byte| byte == b'/').count();
+    let path = path.get(slashes..).unwrap_or_default().to_vec();
+    Ok(Source { address: address(HostPort { host: clean_host(host)?, port }), path })
+}
+
+fn authority_port(authority: &str) -> &str {
+    authority.rsplit(':').next().unwrap_or_default()
+}
+
+/// Splits `host`, `host:port`, `[v6]` or `[v6]:port`.
+fn split_port(authority: &str) -> Result<(&str, Option<&str>), (&'static str, &'static str)> {
+    let brackets = ("has an IPv6 address without brackets", "write [::1]:port");
+    if let Some(rest) = authority.strip_prefix('[') {
+        let (host, rest) = rest.split_once(']').ok_or(("has a bracket that is not closed", "write [::1]:port"))?;
+        return match rest.strip_prefix(':') {
+            Some(port) => Ok((host, Some(port))),
+            None if rest.is_empty() => Ok((host, None)),
+            None => Err(("has something between the bracket and the port", "write [::1]:port")),
+        };
+    }
+    match authority.split_once(':') {
+        Some((_, port)) if port.contains(':') => Err(brackets),
+        Some((host, port)) => Ok((host, Some(port))),
+        None => Ok((authority, None)),
+    }
+}
+
+fn clean_host(host: &str) -> Result<String, (&'static str, &'static str)> {
+    if host.is_empty() {
+        return Err(("names no host", FORMS));
+    }
+    // A leading dash would be an option to ssh.
+    if host.starts_with('-') || host.chars().any(|c| c.is_whitespace() || c.is_control() || c == '/') {
+        return Err(("has a host that is no host name", FORMS));
+    }
+    Ok(host.to_owned())
+}
+
+fn parse_ssh(text: &[u8]) -> Parsed {
+    let local = ("is a path of this machine", "write HOST:PATH; a local directory needs no mount");
+    let colon = login_end(text).ok_or(if text.contains(&b'/') || text.is_empty() {
+        local
+    } else {
+        ("has no colon after the host", "write host:path, or host: for the home directory there")
+    })?;
+    let (login, path) = text.split_at_checked(colon).unwrap_or((text, &[]));
+    if login.contains(&b'/') {
+        return Err(local);
+    }
+    let login = std::str::from_utf8(login).map_err(|_| ("has a host that is not text", FORMS))?;
+    let (user, host) = match login.rsplit_once('@') {
+        Some((user, host)) => (Some(user), host),
+        None => (None, login),
+    };
+    if user.is_some_and(|user| user.is_empty() || user.starts_with('-') || user.chars().any(char::is_control)) {
+        return Err(("has a user that is no user name", FORMS));
+    }
+    let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    let login = Login { user: user.map(str::to_owned), host: clean_host(host)? };
+    let path = path.strip_prefix(b":").unwrap_or(path);
+    // `host:~/dir` is a habit; no shell expands the tilde there, and relative paths start at home anyway.
+    let path = match path.strip_prefix(b"~") {
+        Some(rest) if rest.is_empty() || rest.starts_with(b"/") => {
+            let slashes = rest.iter().take_while(|&&byte| byte == b'/').count();
+            rest.get(slashes..).unwrap_or_default()
+        }
+        Some(_) | None => path,
+    };
+    Ok(Source { address: Address::Ssh(login), path: path.to_vec() })
+}
+
+/// The colon that ends `[user@]host`, behind the brackets of an IPv6 address.
+fn login_end(text: &[u8]) -> Option<usize> {
+    let open = text.iter().position(|&byte| byte == b'[');
+    let colon = text.iter().position(|&byte| byte == b':')?;
+    match open {
+        Some(open) if open < colon => {
+            let close = text.iter().position(|&byte| byte == b']')?;
+            (text.get(close + 1) == Some(&b':')).then_some(close + 1)
+        }
+        Some(_) | None => Some(colon),
+    }
+}
+
+impl FromStr for Source {
+    type Err = AddressError;
+
+    fn from_str(text: &str) -> Result<Self, AddressError> {
+        Self::parse(text.as_bytes())
+    }
+}
+
+impl FromStr for Address {
+    type Err = AddressError;
+
+    /// Reads an address without a path: what `--listen` takes, or `[user@]host:`.
+    fn from_str(text: &str) -> Result<Self, AddressError> {
+        let source = Source::parse(text.as_bytes()).map_err(|error| AddressError {
+            instead: if error.instead == FORMS { LISTEN_FORMS } else { error.instead },
+            ..error
+        })?;
+        if !source.path.is_empty() {
+            return Err(AddressError {
+                text: text.to_owned(),
+                what: "has a path, where only an address is meant",
+                instead: LISTEN_FORMS,
+            });
+        }
+        Ok(source.address)
+    }
+}
+
+impl Address {
+    /// The socket's path of a `unix` address.
+    pub fn unix_path(&self) -> Option<&Path> {
+        match self {
+            Self::Unix(path) => Some(path),
+            Self::Tls(_) | Self::TcpPlain(_) | Self::Ssh(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for HostPort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.host.contains(':') {
+            write!(f, "[{}]:{}", self.host, self.port)
+        } else {
+            write!(f, "{}:{}", self.host, self.port)
+        }
+    }
+}
+
+impl fmt::Display for Login {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(user) = &self.user {
+            write!(f, "{user}@")?;
+        }
+        if self.host.contains(':') { write!(f, "[{}]", self.host) } else { f.write_str(&self.host) }
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unix(path) => write!(f, "unix://{}", path.display()),
+            Self::Tls(host) => write!(f, "tls://{host}"),
+            Self::TcpPlain(host) => write!(f, "tcp+plain://{host}"),
+            Self::Ssh(login) => write!(f, "{login}:"),
+        }
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = String::from_utf8_lossy(&self.path);
+        match &self.address {
+            Address::Ssh(_) | Address::Unix(_) => write!(f, "{}{path}", self.address),
+            Address::Tls(_) | Address::TcpPlain(_) if path.is_empty() => write!(f, "{}", self.address),
+            Address::Tls(_) | Address::TcpPlain(_) => write!(f, "{}/{path}", self.address),
+        }
+    }
+}
+
+/// The bytes of a path for messages and system calls.
+pub(crate) fn path_bytes(path: &Path) -> &[u8] {
+    path.as_os_str().as_bytes()
+}
+
+#[cfg(test)]
+mod tests;

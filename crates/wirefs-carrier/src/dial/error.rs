@@ -1,0 +1,121 @@
+//! Why a peer could not be reached, in words for people.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::ssh::indented;
+use crate::tls::{Fingerprint, IdentityError, KnownHostsError};
+
+/// A dial failed. The text of each variant says what to do next.
+#[derive(Debug, thiserror::Error)]
+pub enum DialError {
+    /// The host's name has no address.
+    #[error("cannot find the address of `{host}`: {error}; check the name and this machine's network")]
+    Resolve {
+        /// The name.
+        host: String,
+        /// What the resolver said.
+        error: io::Error,
+    },
+    /// Nobody listens there, or the way is blocked.
+    #[error("cannot connect to {address}: {error}{}", connect_hint(.error))]
+    Connect {
+        /// Where we tried.
+        address: String,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// The connection stands, but the peer did not finish the handshake in time.
+    #[error("{address} accepted the connection but did not answer in time; is a wirefs server behind that port?")]
+    Silent {
+        /// The peer.
+        address: String,
+    },
+    /// The handshake failed.
+    #[error("{address} does not speak TLS 1.3 as wirefs does: {error}; is a wirefs server behind that port?")]
+    Handshake {
+        /// The peer.
+        address: String,
+        /// What went wrong.
+        error: String,
+    },
+    /// The server shows another key than it did before.
+    #[error(
+        "THE KEY OF {host} HAS CHANGED. Someone may be listening in between, or the server has a new identity.\n\
+         known key:   {known} ({}:{line})\n\
+         shown key:   {shown}\n\
+         If the server's owner confirms the new key, delete that line and mount again.", file.display()
+    )]
+    HostKeyChanged {
+        /// `host:port`.
+        host: String,
+        /// The pinned key.
+        known: Fingerprint,
+        /// The key it shows now.
+        shown: Fingerprint,
+        /// The known-hosts file.
+        file: PathBuf,
+        /// The line in it, from 1.
+        line: usize,
+    },
+    /// The server does not accept our key.
+    #[error("{}", crate::tls::explain_refusal(.line))]
+    Refused {
+        /// The line that the server's authorized-keys file lacks.
+        line: String,
+    },
+    /// Our own key cannot be used.
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
+    /// The known-hosts file cannot be used.
+    #[error(transparent)]
+    KnownHosts(#[from] KnownHostsError),
+    /// The ssh program could not be started.
+    #[error("cannot start `{program}`: {error}; install the OpenSSH client, or name another with -o ssh_command=")]
+    SshMissing {
+        /// The program.
+        program: String,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// ssh could not log in.
+    #[error("ssh could not connect to {login}; check that `ssh {login}` works{}", indented(.stderr))]
+    SshFailed {
+        /// `[user@]host`.
+        login: String,
+        /// The last that ssh wrote.
+        stderr: String,
+    },
+    /// The login works, but wirefs is not installed there.
+    #[error("wirefs is not installed on {login}; install it there so that `ssh {login} wirefs --version` works")]
+    RemoteMissing {
+        /// `[user@]host`.
+        login: String,
+    },
+    /// wirefs there ended with an error.
+    #[error("wirefs on {login} {what}{}", indented(.stderr))]
+    RemoteFailed {
+        /// `[user@]host`.
+        login: String,
+        /// How it ended.
+        what: String,
+        /// The last that it wrote.
+        stderr: String,
+    },
+    /// This process is out of descriptors, threads or memory.
+    #[error("this machine has no resources left for a connection: {0}")]
+    Resources(io::Error),
+}
+
+fn connect_hint(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => "; start the server there with `wirefs serve DIR`, or check the port",
+        io::ErrorKind::NotFound => "; there is no such socket, start the server with `wirefs serve DIR --listen`",
+        io::ErrorKind::PermissionDenied => "; only the user who runs the server may use this socket",
+        io::ErrorKind::TimedOut => "; the host is down or a firewall drops the connection",
+        io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => {
+            "; no route leads there, check this machine's network"
+        }
+        _ => "",
+    }
+}

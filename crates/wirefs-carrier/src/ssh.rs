@@ -1,0 +1,20 @@
+//! Over the system's ssh, whose configuration, agent, jump hosts and hardware keys then work.
+//!
+//! `ssh` runs as a child with one end of a socket pair as its standard input and output; `wirefs serve --stdio` answers
+//! there. The child ignores the terminal's interrupts: Ctrl-C is for the mount, which still has changes to send.
+
+mod child;
+mod command;
+mod dial;
+mod install;
+mod source;
+
+pub use command::SshOptions;
+pub use dial::SshDial;
+pub use install::{InstallError, install_remote};
+
+/// Text of a child's standard error, set off from the message before it.
+pub(crate) fn indented(stderr: &str) -> String {
+    let lines = stderr.lines().map(str::trim_end).filter(|line| !line.is_empty());
+    lines.map(|line| format!("\n  {line}")).collect()
+}

@@ -1,0 +1,181 @@
+//! The ssh process: started, listened to, ended, reaped. One thread does it, so that nobody else has to wait.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+use crate::stream::Wake;
+
+/// How much of the end of standard error is kept, in bytes.
+const STDERR_BYTES_MAX: usize = 4 * 1024;
+/// How long a child may go on after its input has ended, before it is told to stop, and again before it is killed.
+const GRACE: Duration = Duration::from_secs(3);
+/// A running child; cheap to clone.
+#[derive(Clone)]
+pub(super) struct Remote {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    stop: Wake,
+    state: Mutex<State>,
+    ended: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    stderr: Vec<u8>,
+    /// How it ended; `Err` if that cannot be known.
+    exit: Option<Result<ExitStatus, io::ErrorKind>>,
+}
+
+impl Remote {
+    /// Starts `command`, whose standard input and output are `input` and `output`.
+    pub(super) fn spawn(mut command: Command, input: Stdio, output: Stdio) -> io::Result<Self> {
+        let shared = Arc::new(Shared { stop: Wake::new()?, state: Mutex::default(), ended: Condvar::new() });
+        let child = command.stdin(input).stdout(output).stderr(Stdio::piped()).spawn()?;
+        // The command holds our copies of the child's descriptors.
+        drop(command);
+        start_thread(&shared, child)?;
+        Ok(Self { shared })
+    }
+
+    /// Asks the child to end; returns at once.
+    pub(super) fn stop(&self) {
+        self.shared.stop.set();
+    }
+
+    /// Waits for the child to end, at most `timeout`; its exit status, and the end of its standard error.
+    pub(super) fn await_exit(&self, timeout: Duration) -> (Option<ExitStatus>, String) {
+        let (state, _) = self
+            .shared
+            .ended
+            .wait_timeout_while(self.shared.lock(), timeout, |state| state.exit.is_none())
+            .unwrap_or_else(PoisonError::into_inner);
+        let exit = state.exit.and_then(Result::ok);
+        (exit, String::from_utf8_lossy(&state.stderr).into_owned())
+    }
+}
+
+fn start_thread(shared: &Arc<Shared>, mut child: Child) -> io::Result<()> {
+    let prepared = prepare(&mut child);
+    let (pidfd, stderr) = match prepared {
+        Ok(prepared) => prepared,
+        Err(error) => return Err(abandon(child, error)),
+    };
+    // The child must not be lost if the thread cannot start, so it is handed over only afterwards.
+    let (give, take) = mpsc::sync_channel::<Child>(1);
+    let watched = Arc::clone(shared);
+    let spawned = std::thread::Builder::new().name("wirefs-ssh".into()).spawn(move || {
+        if let Ok(child) = take.recv() {
+            watched.watch(child, &pidfd, stderr);
+        }
+    });
+    match spawned {
+        Ok(_detached) => give.send(child).map_err(|_| io::ErrorKind::BrokenPipe.into()),
+        Err(error) => Err(abandon(child, error)),
+    }
+}
+
+fn prepare(child: &mut Child) -> io::Result<(OwnedFd, OwnedFd)> {
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidData)?;
+    let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
+    let stderr: OwnedFd = child.stderr.take().ok_or(io::ErrorKind::BrokenPipe)?.into();
+    rustix::io::ioctl_fionbio(&stderr, true)?;
+    Ok((pidfd, stderr))
+}
+
+/// Ends a child that nobody will watch.
+fn abandon(mut child: Child, error: io::Error) -> io::Error {
+    let _killed = child.kill();
+    let _reaped = child.wait();
+    error
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Follows the child to its end. Its standard error may outlive it (a shared ssh connection keeps it open), so the end
+    /// is told by the process.
+    fn watch(&self, mut child: Child, pidfd: &OwnedFd, stderr: OwnedFd) {
+        let mut stderr = Some(stderr);
+        let mut patience: Option<Instant> = None;
+        let mut signals = [Signal::TERM, Signal::KILL].into_iter();
+        let exit = loop {
+            let left = patience.map(|end| end.saturating_duration_since(Instant::now()));
+            if let Err(error) = self.sleep(pidfd, stderr.as_ref(), patience.is_some(), left) {
+                break Err(abandon(child, error).kind());
+            }
+            stderr = stderr.filter(|stderr| self.read_stderr(stderr));
+            match child.try_wait() {
+                Ok(Some(status)) => break Ok(status),
+                Ok(None) => {}
+                Err(error) => break Err(error.kind()),
+            }
+            match patience {
+                None if self.stop.is_set() => patience = Some(Instant::now() + GRACE),
+                Some(end) if Instant::now() >= end => {
+                    patience = Some(Instant::now() + GRACE);
+                    if let Some(signal) = signals.next() {
+                        // Gone between the look and the signal: then there is nothing to end.
+                        let _sent = pidfd_send_signal(pidfd, signal);
+                    }
+                }
+                None | Some(_) => {}
+            }
+        };
+        if let Some(stderr) = &stderr {
+            self.read_stderr(stderr);
+        }
+        self.lock().exit = Some(exit);
+        self.ended.notify_all();
+    }
+
+    /// Waits until something may have changed.
+    fn sleep(
+        &self,
+        pidfd: &OwnedFd,
+        stderr: Option<&OwnedFd>,
+        is_stopping: bool,
+        left: Option<Duration>,
+    ) -> io::Result<()> {
+        let mut watched = vec![PollFd::new(pidfd, PollFlags::IN)];
+        watched.extend(stderr.map(|stderr| PollFd::new(stderr, PollFlags::IN)));
+        watched.extend((!is_stopping).then(|| PollFd::new(&self.stop, PollFlags::IN)));
+        let left = left.map(|left| Timespec {
+            tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: i64::from(left.subsec_nanos()),
+        });
+        match poll(&mut watched, left.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// Keeps the end of what the child has written. False: it will write no more.
+    fn read_stderr(&self, stderr: &OwnedFd) -> bool {
+        let mut chunk = [0; 1024];
+        loop {
+            match rustix::io::read(stderr, &mut chunk) {
+                Ok(0) => return false,
+                Ok(count) => {
+                    let mut state = self.lock();
+                    state.stderr.extend_from_slice(chunk.get(..count).unwrap_or_default());
+                    let excess = state.stderr.len().saturating_sub(STDERR_BYTES_MAX);
+                    state.stderr.drain(..excess);
+                }
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return true,
+                Err(_) => return false,
+            }
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! What is run here, and what is run there.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::process::Command;
+use std::time::Duration;
+
+use crate::address::Login;
+use crate::limits::CONNECT_TIMEOUT;
+
+/// The version whose copy is kept on the far machine.
+pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The starter's exit status when the ssh program does not exist. ssh itself ends with 255, programs there with theirs.
+pub(super) const EXIT_NO_PROGRAM: i32 = 253;
+
+/// Starts ssh so that it outlives Ctrl-C and a closed terminal: an ignored signal stays ignored in a new program.
+const STARTER: &str =
+    "command -v \"$1\" >/dev/null 2>&1 || exit 253; trap \"\" INT QUIT HUP; exec \"$@\"";
+
+/// Runs wirefs there: the installed one, else the copy that [`super::install_remote`] made. `$1` is the directory, `$2`
+/// the version. No single quotes, backslashes or newlines: it passes through the login's shell, whichever that is.
+const SERVE: &str = "command -v wirefs >/dev/null 2>&1 && exec wirefs serve --stdio -- \"$1\"; \
+     w=\"$HOME/.cache/wirefs/bin/wirefs-$2\"; [ -x \"$w\" ] && exec \"$w\" serve --stdio -- \"$1\"; \
+     echo \"wirefs: not found\" >&2; exit 127";
+
+/// How ssh is called.
+#[derive(Clone, Debug)]
+pub struct SshOptions {
+    program: OsString,
+    arguments: Vec<OsString>,
+    /// Time for the TCP connection of ssh.
+    pub connect_timeout: Duration,
+    /// Time until wirefs answers there when a person may have to type a password.
+    pub answer_timeout: Duration,
+}
+
+impl Default for SshOptions {
+    fn default() -> Self {
+        Self {
+            program: "ssh".into(),
+            arguments: Vec::new(),
+            connect_timeout: CONNECT_TIMEOUT,
+            answer_timeout: Duration::from_secs(180),
+        }
+    }
+}
+
+impl SshOptions {
+    /// Uses another program, with arguments separated by blanks: `ssh -p 2222 -i key`.
+    pub fn with_command(mut self, command: impl AsRef<OsStr>) -> Self {
+        let mut words = command
+            .as_ref()
+            .as_bytes()
+            .split(|byte| byte.is_ascii_whitespace())
+            .filter(|word| !word.is_empty())
+            .map(|word| OsStr::from_bytes(word).to_owned());
+        if let Some(program) = words.next() {
+            self.program = program;
+            self.arguments = words.collect();
+        }
+        self
+    }
+
+    /// The program's name, for messages.
+    pub(super) fn program(&self) -> String {
+        self.program.to_string_lossy().into_owned()
+    }
+
+    /// The command that runs `remote` on the login's machine. `asks`: a person is there to answer ssh.
+    pub(super) fn command(&self, login: &Login, asks: bool, remote: &OsStr) -> Command {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", STARTER, "sh"]).arg(&self.program).args(&self.arguments);
+        let connect = format!("ConnectTimeout={}", self.connect_timeout.as_secs().max(1));
+        command.args(["-T", "-x", "-o", "ClearAllForwardings=yes", "-o", &connect]);
+        command.args(["-o", "ServerAliveInterval=10", "-o", "ServerAliveCountMax=3"]);
+        if !asks {
+            command.args(["-o", "BatchMode=yes"]);
+        }
+        let destination = match &login.user {
+            Some(user) => format!("{user}@{}", login.host),
+            None => login.host.clone(),
+        };
+        command.arg("--").arg(destination).arg(remote);
+        command
+    }
+}
+
+/// The remote command that serves `path`.
+pub(super) fn serve(path: &[u8]) -> OsString {
+    let path = if path.is_empty() { b"." } else { path };
+    script(SERVE, &[path, VERSION.as_bytes()])
+}
+
+/// A remote command that runs `script` with arguments.
+pub(super) fn script(script: &str, arguments: &[&[u8]]) -> OsString {
+    let mut line = b"exec sh -c ".to_vec();
+    line.extend(quote(script.as_bytes()));
+    line.extend(b" wirefs");
+    for argument in arguments {
+        line.push(b' ');
+        line.extend(quote(argument));
+    }
+    OsStr::from_bytes(&line).to_owned()
+}
+
+/// One word for the login's shell.
+fn quote(word: &[u8]) -> Vec<u8> {
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"_@%+=:,./-".contains(byte);
+    if !word.is_empty() && word.iter().all(is_plain) {
+        return word.to_vec();
+    }
+    let mut quoted = vec![b'\''];
+    for &byte in word {
+        match byte {
+            b'\'' => quoted.extend(b"'\\''"),
+            _ => quoted.push(byte),
+        }
+    }
+    quoted.push(b'\'');
+    quoted
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,72 @@
+//! The receiving direction of a stream.
+
+use bytes::Bytes;
+use rustix::event::PollFlags;
+use rustix::io::Errno;
+
+use super::{Stream, wake};
+use crate::assembly::Assembly;
+use crate::carrier::FrameSource;
+use crate::closer::Closer;
+use crate::lost::CarrierLost;
+use crate::sys;
+
+pub(crate) struct StreamSource {
+    stream: Stream,
+    closer: Closer,
+    assembly: Assembly,
+}
+
+impl StreamSource {
+    pub(crate) fn new(stream: Stream, closer: Closer) -> Self {
+        Self::resume(stream, closer, Assembly::new())
+    }
+
+    /// Goes on where another reader of the same stream stopped.
+    pub(crate) fn resume(stream: Stream, closer: Closer, assembly: Assembly) -> Self {
+        Self { stream, closer, assembly }
+    }
+
+    /// Reads once, waiting if it must. 0 is the end.
+    fn fill(&mut self) -> Result<usize, CarrierLost> {
+        loop {
+            // A blocking socket needs no poll; a pipe has no other way to be woken.
+            if let Some(end) = self.stream.wake() {
+                wake::wait(self.stream.fd(), PollFlags::IN, Some(end), None)?;
+            }
+            if self.closer.is_closed() {
+                return Err(CarrierLost::Closed);
+            }
+            let buffer = self.assembly.room();
+            let room = buffer.capacity() - buffer.len();
+            match sys::read_spare(self.stream.fd(), buffer) {
+                Ok(count) => {
+                    self.assembly.took(count, room);
+                    return Ok(count);
+                }
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => {
+                    wake::wait(self.stream.fd(), PollFlags::IN, self.stream.wake(), None)?;
+                }
+                Err(_) if self.closer.is_closed() => return Err(CarrierLost::Closed),
+                Err(errno) => return Err(CarrierLost::Io(errno.into())),
+            }
+        }
+    }
+}
+
+impl FrameSource for StreamSource {
+    fn receive(&mut self) -> Result<Option<Bytes>, CarrierLost> {
+        loop {
+            if let Some(body) = self.assembly.next_body()? {
+                return Ok(Some(body));
+            }
+            if self.fill()? == 0 {
+                if self.closer.is_closed() {
+                    return Err(CarrierLost::Closed);
+                }
+                return self.assembly.end();
+            }
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! TLS 1.3 with pinned ed25519 keys: raw public keys (RFC 7250) in place of certificates.
+//!
+//! Both sides prove that they own their key by signing the handshake. The client compares the server's key with its
+//! known-hosts file, the server looks the client's key up in its authorized-keys file. No authority is asked.
+//!
+//! Bytes inside the TLS stream: from the server one greeting byte once the client is accepted, then messages; from the
+//! client messages.
+
+mod accept;
+mod authorized;
+mod base64;
+mod cipher;
+mod config;
+mod dial;
+mod handshake;
+mod identity;
+mod key;
+mod known_hosts;
+mod private_file;
+mod seal;
+mod session;
+mod shared;
+mod sink;
+mod source;
+mod verify;
+
+pub(crate) use accept::TlsAcceptor;
+pub use authorized::{AuthorizedError, AuthorizedKeys, BrokenLine};
+pub use dial::TlsDial;
+pub use identity::{Identity, IdentityError};
+pub use key::{Fingerprint, PublicKey};
+pub use known_hosts::{KnownHosts, KnownHostsError};
+
+/// What a client is told when the server does not accept its key.
+pub(crate) fn explain_refusal(line: &str) -> String {
+    format!(
+        "the server does not know this key; add this line to the server's authorized-keys file \
+         (~/.config/wirefs/authorized_keys unless it was started with --authorized):\n  {line}"
+    )
+}

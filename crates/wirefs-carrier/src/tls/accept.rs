@@ -1,0 +1,96 @@
+//! The server's side of a TLS carrier.
+
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use rustls::server::UnbufferedServerConnection;
+
+use super::authorized::{AuthorizedError, AuthorizedKeys};
+use super::cipher::{Incoming, Outgoing};
+use super::handshake::{self, HandshakeError};
+use super::identity::Identity;
+use super::seal::Raw;
+use super::session::Session;
+use super::shared::Established;
+use super::verify::AuthorizedVerifier;
+use super::config;
+use crate::carrier::{Carrier, PeerInfo};
+use crate::listen::AcceptError;
+
+/// The server's first byte: the client is accepted.
+const GREETING: &[u8] = b"W";
+
+/// Lets in clients whose keys are authorized.
+#[derive(Debug)]
+pub(crate) struct TlsAcceptor {
+    identity: Arc<Identity>,
+    authorized: PathBuf,
+}
+
+impl TlsAcceptor {
+    /// A missing authorized-keys file is no error yet: it may come before the first client.
+    pub(crate) fn new(identity: &Arc<Identity>, authorized: &Path) -> Result<Self, AuthorizedError> {
+        match AuthorizedKeys::read(authorized) {
+            Err(error) if !error.is_missing => Err(error),
+            Ok(_) | Err(_) => Ok(Self { identity: Arc::clone(identity), authorized: authorized.to_owned() }),
+        }
+    }
+
+    /// What the person who starts the server should know about the authorized keys.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        match AuthorizedKeys::read(&self.authorized) {
+            Ok(keys) if keys.is_empty() => vec![format!(
+                "{} lists no key, so no client may connect; put the line from the client's identity.pub into it",
+                self.authorized.display()
+            )],
+            Ok(keys) => keys.broken().iter().map(ToString::to_string).collect(),
+            Err(error) => vec![error.to_string()],
+        }
+    }
+
+    /// Does the handshake with one client, and lets it in or tells it why not.
+    pub(crate) fn accept(&self, tcp: TcpStream, peer: String, deadline: Instant) -> Result<Carrier, AcceptError> {
+        let fail_tls = |error: rustls::Error| AcceptError::Handshake { peer: peer.clone(), error: error.to_string() };
+        // Read at each connection, so that a key that was just added counts.
+        let verifier = Arc::new(AuthorizedVerifier::new(AuthorizedKeys::read(&self.authorized)));
+        let config = config::server(&self.identity, Arc::clone(&verifier)).map_err(fail_tls)?;
+        let connection = UnbufferedServerConnection::new(Arc::new(config)).map_err(fail_tls)?;
+
+        let socket = tcp.into();
+        let mut session = Session::Server(Box::new(connection));
+        let (mut incoming, mut outgoing) = (Incoming::default(), Outgoing::default());
+        let done = handshake::run(&socket, &mut session, &mut incoming, &mut outgoing, deadline)
+            .and_then(|()| session.seal(&mut Raw(GREETING), &mut outgoing).map_err(HandshakeError::Tls))
+            .and_then(|_| handshake::send(&socket, &mut outgoing, deadline));
+        if let Err(error) = done {
+            return Err(self.explain(error, peer, verifier));
+        }
+        let info = PeerInfo { identity: session.peer_key(), ..PeerInfo::plain("tcp+tls", peer) };
+        let established = Established { socket, session, incoming, outgoing, own_line: String::new() };
+        Ok(established.split(false).into_carrier(info))
+    }
+
+    fn explain(&self, error: HandshakeError, peer: String, verifier: Arc<AuthorizedVerifier>) -> AcceptError {
+        use rustls::AlertDescription as Alert;
+        if let Some(key) = verifier.refused() {
+            return match verifier.authorized() {
+                Ok(keys) => AcceptError::UnknownKey {
+                    line: key.line(&peer),
+                    peer,
+                    file: self.authorized.clone(),
+                    broken: keys.broken().iter().map(ToString::to_string).collect(),
+                },
+                Err(error) => AcceptError::Unusable { peer, line: key.line(""), error: error.to_string() },
+            };
+        }
+        match error {
+            HandshakeError::Silent => AcceptError::Silent { peer },
+            HandshakeError::Gone => AcceptError::Handshake { peer, error: "it closed the connection".into() },
+            HandshakeError::Io(error) => AcceptError::Handshake { peer, error: error.to_string() },
+            HandshakeError::Tls(rustls::Error::AlertReceived(Alert::AccessDenied)) => AcceptError::NotTrusted { peer },
+            HandshakeError::Tls(error) => AcceptError::Handshake { peer, error: error.to_string() },
+        }
+    }
+}

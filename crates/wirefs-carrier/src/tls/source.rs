@@ -1,0 +1,137 @@
+//! The receiving direction of TLS.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+use rustix::event::PollFlags;
+use rustix::io::Errno;
+
+use super::cipher::Incoming;
+use super::session::Step;
+use super::shared::{Shared, State};
+use crate::assembly::Assembly;
+use crate::carrier::FrameSource;
+use crate::closer::Closer;
+use crate::lost::CarrierLost;
+use crate::stream::wait;
+
+pub(super) struct TlsSource {
+    shared: Arc<Shared>,
+    closer: Closer,
+    incoming: Incoming,
+    assembly: Assembly,
+    /// The server's first byte, which says that it accepts us, is still to come.
+    expects_greeting: bool,
+    is_ended: bool,
+}
+
+impl TlsSource {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        closer: Closer,
+        incoming: Incoming,
+        assembly: Assembly,
+        expects_greeting: bool,
+    ) -> Self {
+        Self { shared, closer, incoming, assembly, expects_greeting, is_ended: false }
+    }
+
+    /// Waits until the server has accepted us, or says that it does not. False: it did neither before the deadline.
+    pub(super) fn await_greeting(&mut self, deadline: Instant) -> Result<bool, CarrierLost> {
+        loop {
+            self.decrypt()?;
+            if !self.expects_greeting {
+                return Ok(true);
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(false);
+            }
+            if wait(&self.shared.socket, PollFlags::IN, None, Some(left))? && self.fill()? == 0 {
+                return Err(CarrierLost::PeerClosed);
+            }
+        }
+    }
+
+    /// Decrypts what has arrived.
+    fn decrypt(&mut self) -> Result<(), CarrierLost> {
+        let mut state = self.shared.lock();
+        let State { session, outgoing, is_peer_closed } = &mut *state;
+        loop {
+            let mut plain = |mut bytes: &[u8]| {
+                if self.expects_greeting {
+                    bytes = bytes.get(1..).unwrap_or_default();
+                    self.expects_greeting = false;
+                }
+                self.assembly.append(bytes);
+            };
+            match session.step(&mut self.incoming, outgoing, &mut plain) {
+                Ok(Step::Progress) => {}
+                Ok(Step::Ready | Step::Handshaking) => return Ok(()),
+                Ok(Step::PeerClosed) => {
+                    *is_peer_closed = true;
+                    return Ok(());
+                }
+                Err(error) => {
+                    session.last_words(outgoing);
+                    return Err(self.shared.explain(error));
+                }
+            }
+        }
+    }
+
+    /// Reads records, waiting if it must. 0 is the end.
+    fn fill(&mut self) -> Result<usize, CarrierLost> {
+        loop {
+            if self.closer.is_closed() {
+                return Err(CarrierLost::Closed);
+            }
+            let room = self.incoming.room();
+            let room_bytes = room.len();
+            match rustix::io::read(&self.shared.socket, room) {
+                Ok(count) => {
+                    self.incoming.took(count);
+                    self.assembly.took(count, room_bytes);
+                    return Ok(count);
+                }
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => {
+                    wait(&self.shared.socket, PollFlags::IN, None, None)?;
+                }
+                Err(_) if self.closer.is_closed() => return Err(CarrierLost::Closed),
+                Err(errno) => return Err(CarrierLost::Io(errno.into())),
+            }
+        }
+    }
+
+    /// Says what the end of the stream means.
+    fn end(&self) -> Result<Option<Bytes>, CarrierLost> {
+        if self.closer.is_closed() {
+            return Err(CarrierLost::Closed);
+        }
+        self.assembly.end()?;
+        // Anyone on the path can end a TCP stream; only the peer can say farewell.
+        if self.shared.lock().is_peer_closed { Ok(None) } else { Err(CarrierLost::Cut { received_bytes: 0 }) }
+    }
+}
+
+impl FrameSource for TlsSource {
+    fn receive(&mut self) -> Result<Option<Bytes>, CarrierLost> {
+        loop {
+            if let Some(body) = self.assembly.next_body()? {
+                return Ok(Some(body));
+            }
+            if self.is_ended {
+                return self.end();
+            }
+            self.decrypt()?;
+            if self.assembly.has_body() {
+                continue;
+            }
+            if self.shared.lock().is_peer_closed || self.fill()? == 0 {
+                self.is_ended = true;
+            }
+        }
+    }
+}

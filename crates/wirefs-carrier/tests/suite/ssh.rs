@@ -1,0 +1,143 @@
+//! ssh: quoting, noise, and what people are told when it fails.
+
+use std::time::Duration;
+
+use wirefs_carrier::ssh::{InstallError, SshDial, SshOptions, install_remote};
+use wirefs_carrier::{CarrierLost, Dial, DialError};
+
+use crate::scratch::{Scratch, script};
+use crate::worlds::{Ssh, login};
+
+/// A dial through a program made of `text`.
+fn dial_through(scratch: &Scratch, text: &str) -> SshDial {
+    let program = scratch.join("ssh");
+    script(&program, &format!("#!/bin/sh\n{text}\n"));
+    SshDial::new(login(), b"/srv".to_vec(), SshOptions::default().with_command(program))
+}
+
+#[test]
+fn any_path_reaches_the_far_wirefs_unchanged() {
+    for world in [Ssh::with_script(), Ssh::with_sshd()] {
+        for (path, seen) in
+            [(&b"/srv/it's \"here\" $HOME"[..], "/srv/it's \"here\" $HOME"), (b"-v", "-v"), (b"", ".")]
+        {
+            drop(world.connect_to(path));
+            assert_eq!(world.arguments(), format!("serve --stdio -- {seen}\n"));
+        }
+    }
+}
+
+#[test]
+fn a_failing_ssh_is_told_apart_from_a_missing_wirefs_and_a_failing_one() {
+    let scratch = Scratch::new();
+    let error = dial_through(&scratch, "echo 'Permission denied (publickey).' >&2; exit 255").dial().unwrap_err();
+    assert!(matches!(&error, DialError::SshFailed { stderr, .. } if stderr.contains("publickey")), "{error}");
+
+    let error = dial_through(&scratch, "for last; do :; done; PATH=/nowhere /bin/sh -c \"HOME=/nowhere; $last\"; exit 127");
+    assert!(matches!(error.dial(), Err(DialError::RemoteMissing { .. })));
+
+    let error = dial_through(&scratch, "echo 'wirefs: /srv: no such directory' >&2; exit 2").dial().unwrap_err();
+    assert!(error.to_string().contains("status 2\n  wirefs: /srv: no such directory"), "{error}");
+
+    let missing = SshOptions::default().with_command("/nowhere/ssh -v");
+    let error = SshDial::new(login(), Vec::new(), missing).dial().unwrap_err();
+    assert!(matches!(error, DialError::SshMissing { .. }), "{error}");
+}
+
+#[test]
+fn only_the_end_of_long_error_output_is_kept() {
+    let scratch = Scratch::new();
+    let text = "i=0; while [ $i -lt 20000 ]; do echo $i; i=$((i+1)); done >&2; exit 255";
+    match dial_through(&scratch, text).dial().unwrap_err() {
+        DialError::SshFailed { stderr, .. } => {
+            assert!(stderr.len() <= 4096 && stderr.ends_with("19999\n"), "{} bytes", stderr.len());
+        }
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn a_login_that_never_stops_printing_is_given_up() {
+    let scratch = Scratch::new();
+    let error = dial_through(&scratch, "exec yes").dial().unwrap_err().to_string();
+    assert!(error.contains("prints too much text"), "{error}");
+}
+
+#[test]
+fn a_silent_login_is_given_up_after_its_time() {
+    let scratch = Scratch::new();
+    let program = scratch.join("ssh");
+    script(&program, "#!/bin/sh\nexec cat\n");
+    let mut options = SshOptions::default().with_command(program);
+    options.answer_timeout = Duration::from_millis(50);
+    let error = SshDial::new(login(), Vec::new(), options).dial().unwrap_err().to_string();
+    assert!(error.contains("did not answer"), "{error}");
+}
+
+#[test]
+fn the_background_never_asks() {
+    let scratch = Scratch::new();
+    let dial = dial_through(&scratch, "echo \"$@\" >&2; exit 255");
+    let asked = dial.dial().unwrap_err().to_string();
+    assert!(!asked.contains("BatchMode"), "{asked}");
+    let again = dial.dial_again().unwrap_err().to_string();
+    assert!(again.contains("BatchMode=yes"), "{again}");
+}
+
+#[test]
+fn a_broken_connection_carries_the_words_of_ssh() {
+    let scratch = Scratch::new();
+    let text = "printf '\\000wirefs-stdio-1\\n'; echo 'client_loop: send disconnect: Broken pipe' >&2; exit 255";
+    let mut carrier = dial_through(&scratch, text).dial().unwrap();
+    match carrier.source.receive() {
+        Err(CarrierLost::Child { what, stderr }) => {
+            assert!(what.contains("ssh connection broke") && stderr.contains("Broken pipe"), "{what}: {stderr}");
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_program_is_installed_where_the_dial_finds_it() {
+    for world in [Ssh::with_script(), Ssh::with_sshd()] {
+        let copy = world.scratch.join("copy");
+        script(&copy, "#!/bin/sh\n[ \"$1\" = --version ] && exit 0\nexit 9\n");
+        // The real login's home is not ours to write to.
+        let options = world.options_at_home();
+        let path = install_remote(&login(), &options, &copy).unwrap();
+        let installed = world.scratch.join(&path);
+        assert_eq!(std::fs::read(&installed).unwrap(), std::fs::read(&copy).unwrap());
+        let names = std::fs::read_dir(installed.parent().unwrap()).unwrap().count();
+        assert_eq!(names, 1, "no draft is left behind");
+
+        std::fs::remove_file(world.bin()).unwrap();
+        let error = SshDial::new(login(), Vec::new(), options).dial().unwrap_err().to_string();
+        assert!(error.contains("status 9"), "the copy was started: {error}");
+    }
+}
+
+#[test]
+fn a_program_that_does_not_run_there_is_not_installed() {
+    let world = Ssh::with_script();
+    let copy = world.scratch.join("copy");
+    script(&copy, "#!/bin/sh\necho 'GLIBC_2.99 not found' >&2\nexit 1\n");
+    match install_remote(&login(), &world.options_at_home(), &copy) {
+        Err(InstallError::DoesNotRun { stderr, .. }) => assert!(stderr.contains("GLIBC_2.99")),
+        other => panic!("{other:?}"),
+    }
+    let directory = world.scratch.join(".cache/wirefs/bin");
+    assert_eq!(std::fs::read_dir(directory).unwrap().count(), 0);
+}
+
+#[test]
+fn a_machine_of_another_kind_is_named() {
+    let scratch = Scratch::new();
+    let program = scratch.join("ssh");
+    std::fs::create_dir(scratch.join("bin")).unwrap();
+    script(&scratch.join("bin/uname"), "#!/bin/sh\necho Plan9 mips\n");
+    let home = scratch.path().display();
+    script(&program, &format!("#!/bin/sh\nfor last; do :; done\nHOME={home} PATH={home}/bin:$PATH sh -c \"$last\"\n"));
+    let options = SshOptions::default().with_command(&program);
+    let error = install_remote(&login(), &options, &program).unwrap_err().to_string();
+    assert!(error.contains("127.0.0.1 is Plan9 mips, this machine is Linux"), "{error}");
+}

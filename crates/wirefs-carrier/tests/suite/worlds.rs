@@ -1,0 +1,285 @@
+//! Each kind of carrier, set up so that both ends are in this process.
+
+use std::io::IoSliceMut;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+use wirefs_carrier::limits::CONNECT_TIMEOUT;
+use wirefs_carrier::ssh::{SshDial, SshOptions};
+use wirefs_carrier::tls::{Identity, KnownHosts, TlsDial};
+use wirefs_carrier::{
+    Address, Carrier, CarrierLost, Dial, FrameSource, HostPort, ListenOptions, Listener, Login, Stdio, TcpDial,
+    UnixDial, memory,
+};
+
+use crate::far_end;
+use crate::scratch::{Scratch, script};
+use crate::sshd::Sshd;
+use crate::traffic::PATIENCE;
+
+/// A pair of peers that can meet as often as they like.
+pub trait World {
+    /// The client's and the server's end of a new connection.
+    fn connect(&self) -> (Carrier, Carrier);
+}
+
+pub struct Memory;
+
+impl World for Memory {
+    fn connect(&self) -> (Carrier, Carrier) {
+        memory::pair().unwrap()
+    }
+}
+
+fn meet(dial: &dyn Dial, listener: &Listener) -> (Carrier, Carrier) {
+    std::thread::scope(|scope| {
+        let dialled = scope.spawn(|| dial.dial().unwrap());
+        let server = listener.accept().unwrap().finish(PATIENCE).unwrap();
+        (dialled.join().unwrap(), server)
+    })
+}
+
+pub fn host_of(listener: &Listener) -> HostPort {
+    match listener.address() {
+        Address::Tls(host) | Address::TcpPlain(host) => host.clone(),
+        Address::Unix(_) | Address::Ssh(_) => panic!("not over TCP"),
+    }
+}
+
+pub struct Unix {
+    listener: Listener,
+    dial: UnixDial,
+    _scratch: Scratch,
+}
+
+impl Unix {
+    pub fn new() -> Self {
+        let scratch = Scratch::new();
+        let path = scratch.join("socket");
+        let listener = Listener::bind(&Address::Unix(path.clone()), &ListenOptions::default()).unwrap();
+        Self { listener, dial: UnixDial::new(path), _scratch: scratch }
+    }
+}
+
+impl World for Unix {
+    fn connect(&self) -> (Carrier, Carrier) {
+        meet(&self.dial, &self.listener)
+    }
+}
+
+pub struct TcpPlain {
+    listener: Listener,
+    dial: TcpDial,
+}
+
+impl TcpPlain {
+    pub fn new() -> Self {
+        let address = "tcp+plain://127.0.0.1:0".parse().unwrap();
+        let listener = Listener::bind(&address, &ListenOptions::default()).unwrap();
+        let dial = TcpDial::new(host_of(&listener), CONNECT_TIMEOUT);
+        Self { listener, dial }
+    }
+
+    pub fn address(&self) -> HostPort {
+        host_of(&self.listener)
+    }
+}
+
+impl World for TcpPlain {
+    fn connect(&self) -> (Carrier, Carrier) {
+        meet(&self.dial, &self.listener)
+    }
+}
+
+/// A server that knows the client's key, each with a directory of its own.
+pub struct Tls {
+    pub listener: Listener,
+    pub client: Arc<Identity>,
+    pub scratch: Scratch,
+}
+
+impl Tls {
+    pub fn new() -> Self {
+        let world = Self::strangers();
+        std::fs::write(world.authorized(), format!("# laptop\n\n{}\n", world.client.line())).unwrap();
+        world
+    }
+
+    /// As `new`, but the server knows nobody.
+    pub fn strangers() -> Self {
+        let scratch = Scratch::new();
+        let client = Arc::new(Identity::open(&scratch.join("client")).unwrap());
+        let listener = Self::listen(&scratch, "server");
+        Self { listener, client, scratch }
+    }
+
+    pub fn listen(scratch: &Scratch, name: &str) -> Listener {
+        let options = ListenOptions {
+            identity: Some(Arc::new(Identity::open(&scratch.join(name)).unwrap())),
+            authorized_keys: Some(scratch.join("authorized_keys")),
+        };
+        Listener::bind(&"tls://127.0.0.1:0".parse().unwrap(), &options).unwrap()
+    }
+
+    pub fn authorized(&self) -> PathBuf {
+        self.scratch.join("authorized_keys")
+    }
+
+    pub fn known_hosts(&self) -> PathBuf {
+        self.scratch.join("client/known_hosts")
+    }
+
+    pub fn dial(&self) -> TlsDial {
+        self.dial_to(&self.listener)
+    }
+
+    pub fn dial_to(&self, listener: &Listener) -> TlsDial {
+        let known = KnownHosts::new(self.known_hosts());
+        TlsDial::new(host_of(listener), Arc::clone(&self.client), known, PATIENCE)
+    }
+}
+
+impl World for Tls {
+    fn connect(&self) -> (Carrier, Carrier) {
+        meet(&self.dial(), &self.listener)
+    }
+}
+
+/// A login on this machine, where `wirefs` is a program that hands its standard streams to us.
+pub struct Ssh {
+    pub scratch: Scratch,
+    arrivals: UnixListener,
+    command: String,
+    _daemon: Option<Sshd>,
+}
+
+impl Ssh {
+    /// `ssh` is a script that runs the remote command right here.
+    pub fn with_script() -> Self {
+        let scratch = Scratch::new();
+        let ssh = scratch.join("ssh");
+        let home = scratch.path().display();
+        script(
+            &ssh,
+            &format!(
+                "#!/bin/sh\nfor last; do :; done\nHOME={home} PATH={home}/bin:/usr/bin:/bin\nexport HOME PATH\nexec sh -c \"$last\"\n"
+            ),
+        );
+        let command = ssh.display().to_string();
+        Self::prepare(scratch, command, None)
+    }
+
+    /// The real thing, on loopback, with keys made for this test.
+    pub fn with_sshd() -> Self {
+        let scratch = Scratch::new();
+        let daemon = Sshd::start(&scratch);
+        let command = daemon.client_command();
+        Self::prepare(scratch, command, Some(daemon))
+    }
+
+    fn prepare(scratch: Scratch, command: String, daemon: Option<Sshd>) -> Self {
+        let socket = scratch.join("arrivals");
+        let arrivals = UnixListener::bind(&socket).unwrap();
+        std::fs::create_dir_all(scratch.join("bin")).unwrap();
+        script(
+            &scratch.join("bin/wirefs"),
+            &format!(
+                "#!/bin/sh\necho \"$@\" >{}\n{}='{}' exec '{}' --exact --nocapture --test-threads=1 \
+                 far_end::hands_over_its_standard_streams_when_asked\n",
+                scratch.join("arguments").display(),
+                far_end::SOCKET,
+                socket.display(),
+                std::env::current_exe().unwrap().display()
+            ),
+        );
+        Self { scratch, arrivals, command, _daemon: daemon }
+    }
+
+    pub fn options(&self) -> SshOptions {
+        SshOptions::default().with_command(&self.command)
+    }
+
+    pub fn dial(&self, path: &[u8]) -> SshDial {
+        SshDial::new(login(), path.to_vec(), self.options())
+    }
+
+    /// As `options`, for a login whose home is our scratch directory.
+    pub fn options_at_home(&self) -> SshOptions {
+        let wrapper = self.scratch.join("ssh_at_home");
+        script(
+            &wrapper,
+            &format!(
+                "#!/bin/sh\nfor last; do :; done\n\
+                 exec {} 127.0.0.1 \"HOME={}; export HOME; $last\"\n",
+                self.command,
+                self.scratch.path().display()
+            ),
+        );
+        SshOptions::default().with_command(wrapper)
+    }
+
+    pub fn bin(&self) -> PathBuf {
+        self.scratch.join("bin/wirefs")
+    }
+
+    /// What `wirefs` was called with.
+    pub fn arguments(&self) -> String {
+        std::fs::read_to_string(self.scratch.join("arguments")).unwrap()
+    }
+
+    /// Dials `path`; both ends.
+    pub fn connect_to(&self, path: &[u8]) -> (Carrier, Carrier) {
+        std::thread::scope(|scope| {
+            let dialled = scope.spawn(|| self.dial(path).dial().unwrap());
+            let (far_end, _) = self.arrivals.accept().unwrap();
+            let [input, output] = receive_streams(&far_end);
+            let mut server = Stdio::from_fds(input, output).unwrap();
+            server.source = Box::new(Attended { source: server.source, _far_end: far_end });
+            (dialled.join().unwrap(), server)
+        })
+    }
+}
+
+impl World for Ssh {
+    fn connect(&self) -> (Carrier, Carrier) {
+        self.connect_to(b"/srv/it's here")
+    }
+}
+
+pub fn login() -> Login {
+    Login { user: None, host: "127.0.0.1".into() }
+}
+
+fn receive_streams(far_end: &UnixStream) -> [OwnedFd; 2] {
+    let mut space = vec![std::mem::MaybeUninit::uninit(); 64];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    recvmsg(far_end, &mut [IoSliceMut::new(&mut [0])], &mut control, RecvFlags::CMSG_CLOEXEC).unwrap();
+    let mut streams = Vec::new();
+    for message in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(received) = message {
+            streams.extend(received);
+        }
+    }
+    streams.try_into().unwrap()
+}
+
+/// Keeps the far program alive for as long as its carrier is received from.
+struct Attended {
+    source: Box<dyn FrameSource>,
+    _far_end: UnixStream,
+}
+
+impl FrameSource for Attended {
+    fn receive(&mut self) -> Result<Option<Bytes>, CarrierLost> {
+        self.source.receive()
+    }
+}
+
+/// Whether a file exists, for messages.
+pub fn exists(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
+}

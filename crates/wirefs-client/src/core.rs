@@ -1,0 +1,287 @@
+//! The machine: its inputs, its outputs, and what they share.
+
+use crate::call::{Answer, Call, CallId, Caller, Invalidate};
+use crate::files::Files;
+use crate::link::Link;
+use crate::operation::list::Misses;
+use crate::operation::write::Throttled;
+use crate::operation::{self, Pending};
+use crate::requests::{Outstanding, Requests};
+use crate::status::Counters;
+use bytes::Bytes;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+use wirefs_cache::{Directories, Meter, Mode, Names, NodeId};
+use wirefs_op::message::version::BootId;
+use wirefs_op::wire::Malformed;
+use wirefs_op::{Errno, FileId, Frame, Reply, Request, Stat, Time};
+
+/// What the user chose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// When to validate, publish, fetch.
+    pub mode: Mode,
+    /// How long a call may wait for a silent server. `None`: for ever (`--hard`).
+    pub deadline: Option<Duration>,
+    /// The user whose files the server user's files are shown as.
+    pub uid: u32,
+    /// The group likewise.
+    pub gid: u32,
+    /// File contents remembered, in bytes, at most.
+    pub cache_bytes_max: usize,
+}
+
+/// What the server said when the tree was attached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attachment {
+    /// The root's attributes.
+    pub root: Stat,
+    /// The user that the server runs as.
+    pub uid: u32,
+    /// Its group.
+    pub gid: u32,
+    /// Whether it acts for the callers of each request.
+    pub acts_for_callers: bool,
+    /// Whether it refuses changes.
+    pub read_only: bool,
+    /// Its boot id.
+    pub boot: BootId,
+}
+
+/// Which requests a frame may not overtake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lane {
+    /// Changes, and reads that must see them: kept in order.
+    Changes,
+    /// The rest: may go first.
+    Queries,
+}
+
+/// What the driver is to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// Answer this call.
+    Answer(CallId, Answer),
+    /// Put this frame on the wire.
+    Send(Frame, Lane),
+    /// Tell the kernel to forget something, before any answer that comes after this output.
+    Invalidate(Invalidate),
+    /// The connection is dead though nobody said so: close it, then report it lost.
+    HangUp,
+}
+
+/// The client of one mounted tree.
+#[derive(Debug)]
+pub struct Client {
+    pub(crate) config: Config,
+    pub(crate) attachment: Attachment,
+    pub(crate) now: Time,
+    pub(crate) names: Names,
+    pub(crate) directories: Directories,
+    pub(crate) files: Files,
+    pub(crate) requests: Requests,
+    pub(crate) link: Link,
+    /// Measures what comes in.
+    pub(crate) incoming: Meter,
+    /// Measures what goes out.
+    pub(crate) outgoing: Meter,
+    pub(crate) counters: Counters,
+    pub(crate) throttled: Throttled,
+    pub(crate) misses: Misses,
+    calls: BTreeMap<CallId, Time>,
+    abandoned: BTreeSet<CallId>,
+    outputs: VecDeque<Output>,
+}
+
+impl Client {
+    /// A client whose tree is attached and whose connection is up.
+    pub fn new(config: Config, attachment: Attachment, now: Time) -> Client {
+        Client {
+            config,
+            now,
+            names: Names::new(attachment.root, now),
+            attachment,
+            directories: Directories::default(),
+            files: Files::new(config.cache_bytes_max),
+            requests: Requests::default(),
+            link: Link::new(now),
+            incoming: Meter::default(),
+            outgoing: Meter::default(),
+            counters: Counters::default(),
+            throttled: Throttled::default(),
+            misses: Misses::default(),
+            calls: BTreeMap::new(),
+            abandoned: BTreeSet::new(),
+            outputs: VecDeque::new(),
+        }
+    }
+
+    /// Takes a call. Its answer is among the outputs, now or after later inputs.
+    ///
+    /// # Cost
+    /// 0 round trips for what may be believed; else as the operation's file says.
+    pub fn call(&mut self, now: Time, id: CallId, caller: Caller, call: Call<'_>) {
+        self.now = now;
+        self.counters.calls += 1;
+        if !matches!(call, Call::Forget { .. } | Call::Interrupt { .. }) {
+            self.calls.insert(id, now);
+        }
+        operation::start(self, id, caller, call);
+    }
+
+    /// Takes a message from the server.
+    ///
+    /// # Errors
+    /// The server broke the protocol; the connection is of no use any more.
+    pub fn receive(&mut self, now: Time, body: Bytes) -> Result<(), Malformed> {
+        self.now = now;
+        self.counters.bytes_in += body.len() as u64 + 4;
+        self.counters.frames_in += 1;
+        self.link.heard(now);
+        let (tag, reply) = Reply::decode(body)?;
+        let last = match &reply {
+            Reply::Get(got) => got.mode.has(wirefs_op::message::get::GotMode::LAST),
+            _ => true,
+        };
+        if let Reply::Get(got) = &reply {
+            self.incoming.delivers(got.data.0.len() as u64);
+        }
+        let Some(outstanding) = self.requests.reply(tag, last) else {
+            return Err(Malformed { what: "a reply to no request", at: 1 });
+        };
+        self.measure(&outstanding, &reply, last);
+        operation::finish(self, outstanding, reply, last);
+        self.send_waiting();
+        Ok(())
+    }
+
+    fn measure(&mut self, outstanding: &Outstanding, reply: &Reply, last: bool) {
+        let now = self.now;
+        if outstanding.first_reply && outstanding.is_small() {
+            self.incoming.round_trip(outstanding.arrival, now);
+            self.outgoing.round_trip(outstanding.departure, now);
+        }
+        if last && matches!(reply, Reply::Get(_)) && outstanding.asked_bytes() >= 64 * 1024 {
+            self.incoming.arrives(outstanding.arrival, now);
+        }
+        if let (Request::Put(put), Reply::Put(_)) = (&outstanding.request, reply) {
+            self.outgoing.delivers(put.data.0.len() as u64);
+            self.outgoing.arrives(outstanding.departure, now);
+        }
+    }
+
+    /// Lets time pass: deadlines, signs of life, what is too old to be kept.
+    pub fn tick(&mut self, now: Time) {
+        self.now = now;
+        self.directories.expire(now, self.config.mode.window());
+        self.watch_link();
+    }
+
+    /// When [`Client::tick`] is due.
+    pub fn deadline(&self) -> Option<Time> {
+        Some(self.now + Duration::from_millis(500))
+    }
+
+    /// Gives up waiting for a call: its caller is being killed. Tells whether it was waiting.
+    pub fn abandon(&mut self, now: Time, id: CallId) -> bool {
+        self.now = now;
+        let waits = self.calls.contains_key(&id);
+        if waits {
+            self.answer(id, Answer::Fail(Errno::Interrupted));
+            self.abandoned.insert(id);
+        }
+        waits
+    }
+
+    /// Whether a call waits for its answer.
+    pub fn is_waiting(&self, id: CallId) -> bool {
+        self.calls.contains_key(&id)
+    }
+
+    /// How many calls wait.
+    pub fn waiting(&self) -> usize {
+        self.calls.len()
+    }
+
+    /// Which directory is mounted.
+    pub fn root_id(&self) -> FileId {
+        self.attachment.root.id
+    }
+
+    /// Hands out what is to be done, in order.
+    pub fn poll(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    pub(crate) fn answer(&mut self, id: CallId, answer: Answer) {
+        if self.calls.remove(&id).is_some() {
+            self.outputs.push_back(Output::Answer(id, answer));
+        } else {
+            self.abandoned.remove(&id);
+        }
+    }
+
+    pub(crate) fn fail(&mut self, id: CallId, errno: Errno) {
+        self.answer(id, Answer::Fail(errno));
+    }
+
+    pub(crate) fn invalidate(&mut self, what: Invalidate) {
+        self.outputs.push_back(Output::Invalidate(what));
+    }
+
+    pub(crate) fn output(&mut self, output: Output) {
+        self.outputs.push_back(output);
+    }
+
+    /// Sends a request; `pending` says what its reply is for.
+    pub(crate) fn send(&mut self, request: Request, pending: Pending) {
+        if !self.link.is_up()
+            && self.link.is_past(self.now, self.config.deadline)
+            && !pending.outlives_deadline()
+        {
+            operation::fail(self, pending, Errno::HostDown);
+            return;
+        }
+        self.counters.count(&request);
+        self.requests.wait(request, pending);
+        self.send_waiting();
+    }
+
+    pub(crate) fn send_waiting(&mut self) {
+        while self.link.is_up() {
+            let (arrival, departure) = (self.incoming.departs(self.now), self.outgoing.departs(self.now));
+            let Some((frame, lane)) = self.requests.next(self.now, arrival, departure) else {
+                break;
+            };
+            self.transmit(frame, lane);
+        }
+    }
+
+    pub(crate) fn transmit(&mut self, frame: Frame, lane: Lane) {
+        self.counters.bytes_out += frame.wire_len() as u64;
+        self.counters.frames_out += 1;
+        self.link.spoke(self.now);
+        self.output(Output::Send(frame, lane));
+    }
+
+    /// Calls that began at or before `before` and still wait.
+    pub(crate) fn calls_waiting_since(&self, before: Time) -> Vec<CallId> {
+        self.calls.iter().filter(|(_, since)| **since <= before).map(|(id, _)| *id).collect()
+    }
+
+    /// Takes in attributes asked for at `sent`: of names, and of the contents that they vouch for.
+    pub(crate) fn learn(&mut self, stat: &Stat, sent: Time) -> NodeId {
+        match self.names.of_file(stat.id) {
+            // INVARIANT: while own writes are under way, what the server says is older than what the caller knows.
+            Some(node) if self.files.is_writing(node) => node,
+            _ => {
+                let node = self.names.learn(stat, sent);
+                let overtaken = self.names.node(node).is_some_and(|node| sent < node.changed_at);
+                if !overtaken && self.files.observe(node, stat.version, sent) {
+                    self.invalidate(Invalidate::Node { node, offset: 0, length: 0 });
+                }
+                node
+            }
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! The client core: file system calls in, Op messages out, replies in, answers out.
+//!
+//! *Holds*: each call is answered exactly once; changes are sent in the order in which they were called; a caller never
+//! sees less than its own changes; nothing is believed longer than the mode says.
+//!
+//! *Never*: clocks, files, sockets, threads, errno numbers. Time is an argument, the wire is a queue of frames.
+//!
+//! *Drive it*: feed [`Client::call`], [`Client::receive`], [`Client::tick`], [`Client::lost`] and
+//! [`Client::connected`], and carry out what [`Client::poll`] hands out, in that order.
+//!
+//! *Proved by*: `tests/suite`, where it talks to the reference tree without a wire.
+
+pub mod call;
+mod core;
+mod files;
+mod link;
+mod operation;
+mod present;
+mod requests;
+mod status;
+
+pub use core::{Attachment, Client, Config, Lane, Output};
+pub use link::LinkState;
+pub use status::{Counters, RequestCount, Snapshot};

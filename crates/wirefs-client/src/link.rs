@@ -1,0 +1,138 @@
+//! Whether the server is there, and what happens to those who wait when it is not.
+
+use crate::core::{Attachment, Client, Output};
+use crate::operation::{self, Pending};
+use std::time::Duration;
+use wirefs_op::message::ping::Tping;
+use wirefs_op::{Errno, Request, Time};
+
+/// Silence, while a reply is due, after which we ask for a sign of life.
+const SILENCE_BEFORE_PING: Duration = Duration::from_secs(2);
+/// Silence, while a reply is due, after which the connection is given up and another is dialled.
+const SILENCE_BEFORE_HANG_UP: Duration = Duration::from_secs(8);
+
+/// Whether there is a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkState {
+    /// Since then.
+    Up(Time),
+    /// Since then.
+    Down(Time),
+}
+
+#[derive(Debug)]
+pub(crate) struct Link {
+    pub(crate) state: LinkState,
+    heard: Time,
+    spoke: Time,
+    pinged: bool,
+    pub(crate) losses: u64,
+}
+
+impl Link {
+    pub(crate) fn new(now: Time) -> Link {
+        Link { state: LinkState::Up(now), heard: now, spoke: now, pinged: false, losses: 0 }
+    }
+
+    pub(crate) fn is_up(&self) -> bool {
+        matches!(self.state, LinkState::Up(_))
+    }
+
+    /// Whether it has been down for longer than callers wait.
+    pub(crate) fn is_past(&self, now: Time, deadline: Option<Duration>) -> bool {
+        match (self.state, deadline) {
+            (LinkState::Down(since), Some(deadline)) => now >= since + deadline,
+            (LinkState::Down(_), None) | (LinkState::Up(_), _) => false,
+        }
+    }
+
+    pub(crate) fn heard(&mut self, now: Time) {
+        self.heard = now;
+        self.pinged = false;
+    }
+
+    pub(crate) fn spoke(&mut self, now: Time) {
+        self.spoke = now;
+    }
+
+    /// Since when a reply is due without a sign of life. What was sent last may still be on its way.
+    fn silence(&self, now: Time) -> Duration {
+        now.since(self.heard)
+    }
+}
+
+impl Client {
+    /// The connection broke. What may be sent again waits for the next one; the rest fails now, since nobody can tell
+    /// whether the server did it.
+    pub fn lost(&mut self, now: Time) {
+        self.now = now;
+        if !self.link.is_up() {
+            return;
+        }
+        self.link.state = LinkState::Down(now);
+        self.link.losses += 1;
+        for pending in self.requests.interrupted() {
+            operation::fail(self, pending, Errno::Io);
+        }
+    }
+
+    /// There is a connection again. `resumed`: the server still knows the session's open files and locks.
+    pub fn connected(&mut self, now: Time, attachment: Attachment, resumed: bool) {
+        self.now = now;
+        self.link.state = LinkState::Up(now);
+        self.link.heard(now);
+        if !resumed {
+            self.files.forget_fds();
+        }
+        if attachment.boot != self.attachment.boot {
+            self.files.doubt_uncommitted();
+        }
+        self.attachment = attachment;
+        self.send_waiting();
+    }
+
+    /// Whether there is a connection, and since when.
+    pub fn link_state(&self) -> LinkState {
+        self.link.state
+    }
+
+    pub(crate) fn watch_link(&mut self) {
+        match self.link.state {
+            LinkState::Up(since) => self.watch_silence(since),
+            LinkState::Down(_) => {
+                if self.link.is_past(self.now, self.config.deadline) {
+                    self.give_up();
+                }
+            }
+        }
+    }
+
+    fn watch_silence(&mut self, since: Time) {
+        let silence = self.link.silence(self.now).min(self.now.since(since));
+        if !self.requests.is_reply_due() {
+            self.link.heard = self.now;
+            return;
+        }
+        if silence >= SILENCE_BEFORE_HANG_UP {
+            self.output(Output::HangUp);
+        } else if silence >= SILENCE_BEFORE_PING && !self.link.pinged {
+            self.link.pinged = true;
+            self.send(Request::Ping(Tping {}), Pending::Ignore);
+        }
+    }
+
+    /// Nobody waits longer than the deadline.
+    fn give_up(&mut self) {
+        for pending in self.requests.give_up_waiting() {
+            operation::fail(self, pending, Errno::HostDown);
+        }
+        if let Some(deadline) = self.config.deadline
+            && self.now.0 > deadline.as_nanos() as u64
+        {
+            let before = Time(self.now.0 - deadline.as_nanos() as u64);
+            for call in self.calls_waiting_since(before) {
+                self.fail(call, Errno::HostDown);
+            }
+        }
+    }
+}

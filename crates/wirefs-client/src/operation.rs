@@ -1,0 +1,269 @@
+//! The operations: one file each, with its call, its request and its reply.
+
+pub(crate) mod access;
+pub(crate) mod allocate;
+pub(crate) mod attributes;
+pub(crate) mod commit;
+pub(crate) mod copy;
+pub(crate) mod fetch;
+pub(crate) mod flush;
+pub(crate) mod interrupt;
+pub(crate) mod link;
+pub(crate) mod list;
+pub(crate) mod lock;
+pub(crate) mod lookup;
+pub(crate) mod make;
+pub(crate) mod open;
+pub(crate) mod read;
+pub(crate) mod readlink;
+pub(crate) mod release;
+pub(crate) mod remove;
+pub(crate) mod rename;
+pub(crate) mod seek;
+pub(crate) mod statfs;
+pub(crate) mod write;
+pub(crate) mod xattr;
+
+use crate::call::{Answer, Call, CallId, Caller};
+use crate::core::Client;
+use crate::requests::Outstanding;
+use wirefs_op::{Errno, Reply};
+
+/// What a reply is for.
+#[derive(Clone, Debug)]
+pub(crate) enum Pending {
+    Ignore,
+    Lookup(lookup::Looking),
+    Getattr(attributes::Getting),
+    Setattr(attributes::Setting),
+    Readlink(readlink::Reading),
+    Make(make::Making),
+    Remove(remove::Removing),
+    Rename(rename::Renaming),
+    Link(link::Linking),
+    Open(open::Opening),
+    AcquireFd(open::Acquiring),
+    Fetch(fetch::Fetching),
+    ReadExactly(read::Exact),
+    Write(write::Writing),
+    List(list::Listing),
+    Xattr(xattr::Asking),
+    Statfs(CallId),
+    Lock(lock::Locking),
+    /// Tflush of a waiting lock.
+    Withdraw(wirefs_op::Tag),
+    Allocate(allocate::Allocating),
+    Copy(copy::Copying),
+    Seek(CallId),
+    Commit(commit::Committing),
+}
+
+impl Pending {
+    /// Whether it waits past the deadline: data that its writer believes to be on its way, locks.
+    pub(crate) fn outlives_deadline(&self) -> bool {
+        match self {
+            Pending::Write(writing) => writing.is_background(),
+            Pending::Ignore
+            | Pending::Lookup(_)
+            | Pending::Getattr(_)
+            | Pending::Setattr(_)
+            | Pending::Readlink(_)
+            | Pending::Make(_)
+            | Pending::Remove(_)
+            | Pending::Rename(_)
+            | Pending::Link(_)
+            | Pending::Open(_)
+            | Pending::AcquireFd(_)
+            | Pending::Fetch(_)
+            | Pending::ReadExactly(_)
+            | Pending::List(_)
+            | Pending::Xattr(_)
+            | Pending::Statfs(_)
+            | Pending::Lock(_)
+            | Pending::Withdraw(_)
+            | Pending::Allocate(_)
+            | Pending::Copy(_)
+            | Pending::Seek(_)
+            | Pending::Commit(_) => false,
+        }
+    }
+
+    /// Makes ready to be sent again; false when that would be of no use.
+    pub(crate) fn restart(&mut self) -> bool {
+        match self {
+            Pending::Ignore | Pending::Withdraw(_) => false,
+            Pending::Fetch(fetching) => fetching.restart(),
+            Pending::ReadExactly(exact) => exact.restart(),
+            Pending::List(listing) => listing.restart(),
+            Pending::Lookup(_)
+            | Pending::Getattr(_)
+            | Pending::Setattr(_)
+            | Pending::Readlink(_)
+            | Pending::Make(_)
+            | Pending::Remove(_)
+            | Pending::Rename(_)
+            | Pending::Link(_)
+            | Pending::Open(_)
+            | Pending::AcquireFd(_)
+            | Pending::Write(_)
+            | Pending::Xattr(_)
+            | Pending::Statfs(_)
+            | Pending::Allocate(_)
+            | Pending::Copy(_)
+            | Pending::Seek(_)
+            | Pending::Commit(_) => true,
+            Pending::Lock(locking) => !locking.is_withdrawn(),
+        }
+    }
+}
+
+/// Starts a call.
+pub(crate) fn start(client: &mut Client, id: CallId, caller: Caller, call: Call<'_>) {
+    if let Err(errno) = try_start(client, id, caller, call) {
+        client.fail(id, errno);
+    }
+}
+
+fn try_start(client: &mut Client, id: CallId, caller: Caller, call: Call<'_>) -> Result<(), Errno> {
+    match call {
+        Call::Lookup { parent, name } => lookup::start(client, id, parent, name),
+        Call::Forget { node, count } => {
+            client.names.forget(node, count);
+            if client.names.node(node).is_none() {
+                client.files.node_forgotten(node);
+            }
+            Ok(())
+        }
+        Call::Getattr { node, handle } => attributes::get(client, id, node, handle),
+        Call::Setattr { node, handle, set, kill_privileges } => {
+            attributes::set(client, id, node, handle, set, kill_privileges)
+        }
+        Call::Readlink { node } => readlink::start(client, id, node),
+        Call::Mknod { parent, name, mode, umask, rdev } => {
+            make::node(client, id, caller, parent, name, (mode, umask, rdev))
+        }
+        Call::Mkdir { parent, name, mode, umask } => {
+            make::directory(client, id, caller, parent, name, (mode, umask))
+        }
+        Call::Symlink { parent, name, target } => make::symlink(client, id, caller, parent, name, target),
+        Call::Create { parent, name, mode, umask, how } => {
+            make::file(client, id, caller, parent, name, (mode, umask), how)
+        }
+        Call::Tmpfile { parent, mode, umask, how } => {
+            make::nameless(client, id, caller, parent, (mode, umask), how)
+        }
+        Call::Unlink { parent, name } => remove::start(client, id, parent, name, false),
+        Call::Rmdir { parent, name } => remove::start(client, id, parent, name, true),
+        Call::Rename { parent, name, to_parent, to_name, flags } => {
+            rename::start(client, id, (parent, name), (to_parent, to_name), flags)
+        }
+        Call::Link { node, parent, name } => link::start(client, id, node, parent, name),
+        Call::Open { node, how } => open::start(client, id, caller, node, how),
+        Call::Read { node, handle, offset, count } => read::start(client, id, node, handle, offset, count),
+        Call::Write { node, handle, offset, data, cached, kill_privileges } => {
+            write::start(client, id, node, handle, offset, data, (cached, kill_privileges))
+        }
+        Call::Flush { node, handle, owner } => flush::start(client, id, node, handle, owner),
+        Call::Release { node, handle, flock_owner } => release::file(client, id, node, handle, flock_owner),
+        Call::Fsync { node, handle, data_only } => commit::file(client, id, node, handle, data_only),
+        Call::Opendir { node } => list::open(client, id, node),
+        Call::Readdir { node, handle, offset, bytes_max, entry_bytes, with_stats } => {
+            let wanted =
+                crate::files::WaitingReaddir { call: id, offset, bytes_max, entry_bytes, with_stats };
+            list::read(client, node, handle, wanted)
+        }
+        Call::Releasedir { node, handle } => release::directory(client, id, node, handle),
+        Call::Fsyncdir { node, handle: _, data_only } => commit::directory(client, id, node, data_only),
+        Call::Syncfs { node } => commit::filesystem(client, id, node),
+        Call::Statfs { node } => statfs::start(client, id, node),
+        Call::Setxattr { node, name, value, flags, kill_sgid } => {
+            xattr::set(client, id, node, name, value, (flags, kill_sgid))
+        }
+        Call::Getxattr { node, name, size_max } => xattr::read(client, id, node, name, size_max),
+        Call::Listxattr { node, size_max } => xattr::list(client, id, node, size_max),
+        Call::Removexattr { node, name } => xattr::remove(client, id, node, name),
+        Call::Access { node, mask } => access::start(client, id, caller, node, mask),
+        Call::Getlk { node, handle, owner, family, range } => {
+            lock::test(client, id, node, handle, lock::Wanted { owner, family, range })
+        }
+        Call::Setlk { node, handle, owner, family, range, wait } => {
+            lock::set(client, id, node, handle, lock::Wanted { owner, family, range }, wait)
+        }
+        Call::Fallocate { node, handle, offset, length, mode } => {
+            allocate::start(client, id, node, handle, (offset, length, mode))
+        }
+        Call::Lseek { node, handle, offset, whence } => seek::start(client, id, node, handle, offset, whence),
+        Call::CopyRange { from, from_handle, from_offset, to, to_handle, to_offset, length } => {
+            copy::start(client, id, (from, from_handle, from_offset), (to, to_handle, to_offset), length)
+        }
+        Call::Interrupt { call } => {
+            interrupt::start(client, call);
+            Ok(())
+        }
+    }
+}
+
+/// Carries on with a reply. An `Err` of an operation is the answer to its call.
+pub(crate) fn finish(client: &mut Client, outstanding: Outstanding, reply: Reply, last: bool) {
+    if let Reply::Error(error) = reply {
+        return fail(client, outstanding.pending, error.errno);
+    }
+    let sent = outstanding.sent;
+    let Outstanding { pending, tag, .. } = outstanding;
+    match (pending, reply) {
+        (Pending::Ignore, _) => {}
+        (Pending::Lookup(p), Reply::Get(r)) => lookup::finish(client, p, sent, r, last),
+        (Pending::Getattr(p), Reply::Get(r)) => attributes::got(client, p, sent, r),
+        (Pending::Setattr(p), Reply::Put(r)) => attributes::was_set(client, p, sent, r),
+        (Pending::Readlink(p), Reply::Get(r)) => readlink::finish(client, p, sent, r),
+        (Pending::Make(p), Reply::Put(r)) => make::finish(client, p, sent, r),
+        (Pending::Remove(p), Reply::Remove(r)) => remove::finish(client, p, sent, r),
+        (Pending::Rename(p), Reply::Rename(r)) => rename::finish(client, p, sent, r),
+        (Pending::Link(p), Reply::Link(r)) => link::finish(client, p, sent, r),
+        (Pending::Open(p), Reply::Get(r)) => open::finish_reading(client, p, sent, r, last),
+        (Pending::Open(p), Reply::Put(r)) => open::finish_writing(client, p, sent, r),
+        (Pending::AcquireFd(p), Reply::Get(r)) => open::acquired(client, p, r.fd),
+        (Pending::Fetch(p), Reply::Get(r)) => fetch::finish(client, tag, p, sent, r, last),
+        (Pending::ReadExactly(p), Reply::Get(r)) => read::finish_exact(client, tag, p, r, last),
+        (Pending::Write(p), Reply::Put(r)) => write::finish(client, p, sent, r),
+        (Pending::List(p), Reply::Get(r)) => list::finish(client, tag, p, sent, r, last),
+        (Pending::Xattr(p), Reply::Xattr(r)) => xattr::finish(client, p, sent, r),
+        (Pending::Statfs(call), Reply::Statfs(r)) => client.answer(call, Answer::FsStat(r.figures)),
+        (Pending::Lock(p), Reply::Lock(r)) => lock::finish(client, p, sent, r),
+        (Pending::Withdraw(oldtag), Reply::Flush(_)) => interrupt::finish(client, oldtag),
+        (Pending::Allocate(p), Reply::Allocate(r)) => allocate::finish(client, p, sent, r),
+        (Pending::Copy(p), Reply::Copy(r)) => copy::finish(client, p, sent, r),
+        (Pending::Seek(call), Reply::Seek(r)) => client.answer(call, Answer::Offset(r.offset)),
+        (Pending::Commit(p), Reply::Commit(r)) => commit::finish(client, p, r),
+        // A reply of another kind than was asked for: the server's fault, the caller's loss.
+        (pending, _) => fail(client, pending, Errno::Protocol),
+    }
+}
+
+/// A request failed.
+pub(crate) fn fail(client: &mut Client, pending: Pending, errno: Errno) {
+    match pending {
+        Pending::Ignore => {}
+        Pending::Lookup(p) => lookup::failed(client, p, errno),
+        Pending::Getattr(p) => attributes::fail_gone(client, p.call, p.node, errno),
+        Pending::Setattr(p) => attributes::fail_gone(client, p.call, p.node, errno),
+        Pending::Readlink(p) => attributes::fail_gone(client, p.call, p.node, errno),
+        Pending::Make(p) => make::failed(client, p, errno),
+        Pending::Remove(p) => remove::failed(client, p, errno),
+        Pending::Rename(p) => rename::failed(client, p, errno),
+        Pending::Link(p) => client.fail(p.call, errno),
+        Pending::Open(p) => attributes::fail_gone(client, p.call, p.node, errno),
+        Pending::AcquireFd(p) => open::acquired(client, p, wirefs_op::message::target::NOFD),
+        Pending::Fetch(p) => fetch::failed(client, p, errno),
+        Pending::ReadExactly(p) => client.fail(p.call, errno),
+        Pending::Write(p) => write::failed(client, p, errno),
+        Pending::List(p) => list::failed(client, p, errno),
+        Pending::Xattr(p) => client.fail(p.call, errno),
+        Pending::Statfs(call) | Pending::Seek(call) => client.fail(call, errno),
+        Pending::Lock(p) => lock::failed(client, p, errno),
+        Pending::Withdraw(oldtag) => interrupt::finish(client, oldtag),
+        Pending::Allocate(p) => client.fail(p.call, errno),
+        Pending::Copy(p) => client.fail(p.call, errno),
+        Pending::Commit(p) => client.fail(p.call, errno),
+    }
+}

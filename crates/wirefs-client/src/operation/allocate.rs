@@ -1,0 +1,36 @@
+//! Fallocate.
+
+use crate::call::{Answer, CallId, Handle};
+use crate::core::Client;
+use crate::operation::{Pending, attributes};
+use wirefs_cache::NodeId;
+use wirefs_op::message::allocate::{Rallocate, Tallocate};
+use wirefs_op::{Errno, Request, Time};
+
+#[derive(Clone, Debug)]
+pub(crate) struct Allocating {
+    pub(crate) call: CallId,
+    node: NodeId,
+}
+
+/// # Cost
+/// 1 round trip.
+pub(crate) fn start(
+    client: &mut Client,
+    call: CallId,
+    node: NodeId,
+    handle: Handle,
+    (offset, length, mode): (u64, u64, u32),
+) -> Result<(), Errno> {
+    let target = client.target(node, Some(handle))?;
+    let allocate = Tallocate { target, mode, offset, length };
+    client.send(Request::Allocate(allocate), Pending::Allocate(Allocating { call, node }));
+    Ok(())
+}
+
+pub(crate) fn finish(client: &mut Client, allocating: Allocating, sent: Time, reply: Rallocate) {
+    let Allocating { call, node } = allocating;
+    client.files.forget_contents(node);
+    attributes::took_effect(client, node, None, reply.stat.as_ref(), sent);
+    client.answer(call, Answer::Done);
+}

@@ -1,0 +1,147 @@
+//! Getattr and setattr.
+
+use crate::call::{Answer, CallId, Handle, Invalidate};
+use crate::core::Client;
+use crate::operation::Pending;
+use wirefs_cache::NodeId;
+use wirefs_op::message::get::{GetMode, Rget, Tget};
+use wirefs_op::message::put::{PutMode, Rput, Tput};
+use wirefs_op::wire::Data;
+use wirefs_op::{Errno, Request, SetStat, Time};
+
+#[derive(Clone, Debug)]
+pub(crate) struct Getting {
+    pub(crate) call: CallId,
+    pub(crate) node: NodeId,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Setting {
+    pub(crate) call: CallId,
+    pub(crate) node: NodeId,
+    size: Option<u64>,
+}
+
+/// # Cost
+/// 0 round trips while the attributes may be believed, else 1.
+pub(crate) fn get(
+    client: &mut Client,
+    call: CallId,
+    node: NodeId,
+    handle: Option<Handle>,
+) -> Result<(), Errno> {
+    if client.is_fresh(node)
+        && let Some((stat, ttl)) = client.shown_attr(node)
+    {
+        client.counters.name_hits += 1;
+        client.answer(call, Answer::Attr(stat, ttl));
+        return Ok(());
+    }
+    client.counters.name_misses += 1;
+    let target = client.target(node, handle)?;
+    let keep = target.fd != wirefs_op::message::target::NOFD;
+    let mode =
+        GetMode::STAT.and_if(keep, GetMode::MORE).and_if(client.files.is_writing(node), GetMode::ORDERED);
+    let get = Tget { target, mode, nmsgs: 1, offset: 0, count: 0 };
+    client.send(Request::Get(get), Pending::Getattr(Getting { call, node }));
+    Ok(())
+}
+
+pub(crate) fn got(client: &mut Client, getting: Getting, sent: Time, got: Rget) {
+    let Getting { call, node } = getting;
+    let Some(stat) = got.stat else {
+        return client.fail(call, Errno::Protocol);
+    };
+    client.learn(&stat, sent);
+    let mut shown = client.present(&stat);
+    let mut ttl = client.ttl(sent);
+    if client.files.is_writing(node)
+        && let Some(known) = client.names.node(node)
+    {
+        // Ordered behind the writes that were on their way then; later ones may have made the file longer since.
+        shown.size = shown.size.max(known.stat.size);
+        ttl = std::time::Duration::ZERO;
+    }
+    client.answer(call, Answer::Attr(shown, ttl));
+}
+
+/// # Cost
+/// 1 round trip.
+pub(crate) fn set(
+    client: &mut Client,
+    call: CallId,
+    node: NodeId,
+    handle: Option<Handle>,
+    set: SetStat,
+    kill_privileges: bool,
+) -> Result<(), Errno> {
+    let target = client.target(node, handle)?;
+    let keep = target.fd != wirefs_op::message::target::NOFD;
+    let mode = PutMode::STAT.and_if(keep, PutMode::MORE).and_if(kill_privileges, PutMode::KILL_PRIVILEGES);
+    let put =
+        Tput { target, mode, create: None, set: client.unpresent(set), offset: 0, data: Data::default() };
+    client.send(Request::Put(put), Pending::Setattr(Setting { call, node, size: set.size }));
+    Ok(())
+}
+
+pub(crate) fn was_set(client: &mut Client, setting: Setting, sent: Time, put: Rput) {
+    let Setting { call, node, size } = setting;
+    if let Some(size) = size {
+        client.files.truncate_contents(node, size);
+    }
+    took_effect(client, node, Some(put.before), put.stat.as_ref(), sent);
+    match client.shown_attr(node) {
+        Some((stat, ttl)) => client.answer(call, Answer::Attr(stat, ttl)),
+        None => client.fail(call, Errno::Stale),
+    }
+}
+
+/// Takes in what an own change of `node` left behind.
+pub(crate) fn took_effect(
+    client: &mut Client,
+    node: NodeId,
+    before: Option<u64>,
+    stat: Option<&wirefs_op::Stat>,
+    sent: Time,
+) {
+    let now = client.now;
+    let foreign = match stat {
+        Some(stat) => client.files.advance(node, before, stat.version, sent),
+        None => false,
+    };
+    if client.files.is_writing(node) {
+        // The size that later writes made it is not undone by this one's.
+        let size = client.names.node(node).map_or(0, |known| known.stat.size);
+        let stat = stat.map(|stat| wirefs_op::Stat { size: stat.size.max(size), ..*stat });
+        client.names.changed(node, stat.as_ref(), sent, now);
+        client.names.doubt(node);
+    } else {
+        client.names.changed(node, stat, sent, now);
+    }
+    if let Some(stat) = client.names.node(node).map(|known| known.stat) {
+        for (dir, name) in client.names.links(node) {
+            client.directories.touched(dir, &name, &stat);
+        }
+    }
+    if foreign {
+        client.invalidate(Invalidate::Node { node, offset: 0, length: 0 });
+    }
+}
+
+/// What a failure of a request that named a node means for its caller: a node that is no longer where it was is
+/// `Stale`, upon which the kernel looks the path up again.
+pub(crate) fn gone(client: &mut Client, node: NodeId, errno: Errno) -> Errno {
+    match errno {
+        Errno::NotFound | Errno::Stale | Errno::NotDirectory => {
+            client.names.doubt(node);
+            Errno::Stale
+        }
+        other => other,
+    }
+}
+
+/// Answers a call whose node is gone.
+pub(crate) fn fail_gone(client: &mut Client, call: CallId, node: NodeId, errno: Errno) {
+    let errno = gone(client, node, errno);
+    client.fail(call, errno);
+}

@@ -1,0 +1,44 @@
+//! Copy range: done by the server, so that the data crosses no wire.
+
+use crate::call::{Answer, CallId, Handle};
+use crate::core::Client;
+use crate::operation::{Pending, attributes};
+use wirefs_cache::NodeId;
+use wirefs_op::message::copy::{Rcopy, Tcopy};
+use wirefs_op::{Errno, Request, Time};
+
+/// Bytes that one request copies at most, so that it ends in a time that a caller can be interrupted in.
+const COPY_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Copying {
+    pub(crate) call: CallId,
+    to: NodeId,
+}
+
+/// # Cost
+/// 1 round trip.
+pub(crate) fn start(
+    client: &mut Client,
+    call: CallId,
+    (from, from_handle, from_offset): (NodeId, Handle, u64),
+    (to, to_handle, to_offset): (NodeId, Handle, u64),
+    length: u64,
+) -> Result<(), Errno> {
+    let copy = Tcopy {
+        from: client.target(from, Some(from_handle))?,
+        from_offset,
+        to: client.target(to, Some(to_handle))?,
+        to_offset,
+        length: length.min(COPY_BYTES_MAX),
+    };
+    client.send(Request::Copy(copy), Pending::Copy(Copying { call, to }));
+    Ok(())
+}
+
+pub(crate) fn finish(client: &mut Client, copying: Copying, sent: Time, reply: Rcopy) {
+    let Copying { call, to } = copying;
+    client.files.forget_contents(to);
+    attributes::took_effect(client, to, None, reply.stat.as_ref(), sent);
+    client.answer(call, Answer::Count(u32::try_from(reply.count).unwrap_or(u32::MAX)));
+}

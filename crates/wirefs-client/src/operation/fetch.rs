@@ -1,0 +1,230 @@
+//! Fetching contents for readers, and ahead of them.
+
+use crate::call::{Answer, Handle, Invalidate};
+use crate::core::Client;
+use crate::files::Reader;
+use crate::operation::{Pending, attributes};
+use wirefs_cache::NodeId;
+use wirefs_op::limits::DATA_BYTES_MAX;
+use wirefs_op::message::get::{GetMode, GotMode, Rget, Tget};
+use wirefs_op::message::target::NOFD;
+use wirefs_op::{Errno, Request, Tag, Time};
+
+/// Bytes that one request asks for, at most. Several requests are under way at once.
+const REQUEST_BYTES_MAX: u64 = 8 * DATA_BYTES_MAX as u64;
+/// How often one read asks again when what it got was overtaken by changes.
+const TRIES_MAX: u8 = 8;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Fetching {
+    node: NodeId,
+    handle: Handle,
+    start: u64,
+    end: u64,
+    /// Where the next reply's data goes.
+    at: u64,
+    epoch: u32,
+    /// An fd was asked for.
+    opens: bool,
+}
+
+impl Fetching {
+    pub(crate) fn restart(&mut self) -> bool {
+        self.at = self.start;
+        true
+    }
+}
+
+/// Asks for what is unknown of `start..end` and not being fetched already. With nothing unknown, and `validate`, asks
+/// for the attributes alone.
+pub(crate) fn ask(
+    client: &mut Client,
+    node: NodeId,
+    handle: Handle,
+    (start, end): (u64, u64),
+    validate: bool,
+) -> Result<(), Errno> {
+    let mut at = start;
+    let mut asked = false;
+    while let Some((from, to)) = next_gap(client, node, at, end) {
+        let to = to.min(from + REQUEST_BYTES_MAX);
+        send(client, node, handle, from, to)?;
+        asked = true;
+        at = to;
+    }
+    if validate && !asked {
+        send(client, node, handle, start, start)?;
+    }
+    Ok(())
+}
+
+/// The first stretch of `start..end` that is neither known nor being fetched.
+fn next_gap(client: &mut Client, node: NodeId, start: u64, end: u64) -> Option<(u64, u64)> {
+    let contents = client.files.known(node)?;
+    let mut at = start;
+    loop {
+        let (from, mut to) = contents.ranges.first_gap(at, end)?;
+        let current = contents.fetching.iter().filter(|(_, _, epoch)| *epoch == contents.epoch);
+        let mut covered = None;
+        for (a, b, _) in current {
+            if *a <= from && from < *b {
+                covered = covered.max(Some(*b));
+            } else if *a > from {
+                to = to.min(*a);
+            }
+        }
+        match covered {
+            Some(past) => at = past,
+            None => return (from < to).then_some((from, to)),
+        }
+        if at >= end {
+            return None;
+        }
+    }
+}
+
+fn send(client: &mut Client, node: NodeId, handle: Handle, start: u64, end: u64) -> Result<(), Errno> {
+    let target = client.target(node, Some(handle))?;
+    let asks_fd =
+        client.files.open(handle).is_some_and(|open| open.fd == NOFD && !open.fd_asked) && start < end;
+    let keep = asks_fd || target.fd != NOFD;
+    let mode = GetMode::STAT
+        .and_if(start < end, GetMode::DATA)
+        .and_if(keep, GetMode::MORE)
+        .and_if(client.files.is_writing(node), GetMode::ORDERED);
+    if let Some(open) = client.files.open_mut(handle).filter(|_| asks_fd) {
+        open.fd_asked = true;
+    }
+    let contents = client.files.contents(node);
+    let epoch = contents.epoch;
+    contents.fetching.push((start, end, epoch));
+    client.names.hold(node);
+    let get = Tget { target, mode, nmsgs: 0, offset: start, count: (end - start) as u32 };
+    let fetching = Fetching { node, handle, start, end, at: start, epoch, opens: asks_fd };
+    client.send(Request::Get(get), Pending::Fetch(fetching));
+    Ok(())
+}
+
+pub(crate) fn finish(
+    client: &mut Client,
+    tag: Tag,
+    mut fetching: Fetching,
+    sent: Time,
+    got: Rget,
+    last: bool,
+) {
+    let node = fetching.node;
+    if let Some(stat) = got.stat {
+        client.learn(&stat, sent);
+    }
+    let len = got.data.0.len() as u64;
+    if fetching.at + len > fetching.end {
+        return if last {
+            failed(client, fetching, Errno::Protocol)
+        };
+    }
+    let epoch = client.files.contents(node).epoch;
+    if got.mode.has(GotMode::DATA) && fetching.epoch == epoch {
+        client.files.remember_read(node, fetching.at, &got.data.0);
+    }
+    fetching.at += len;
+    if fetching.opens && got.fd != NOFD {
+        fetching.opens = false;
+        super::open::take_fd(client, fetching.handle, got.fd);
+    }
+    if last {
+        if !got.mode.has(GotMode::MORE) && fetching.at < fetching.end {
+            ends_at(client, node, fetching.at, fetching.epoch, sent);
+        }
+        done(client, &fetching);
+    } else if let Some(pending) = client.requests.pending_mut(tag) {
+        *pending = Pending::Fetch(fetching);
+    }
+    serve_readers(client, node);
+}
+
+/// The file turned out to end at `at`.
+fn ends_at(client: &mut Client, node: NodeId, at: u64, epoch: u32, sent: Time) {
+    let current = client.files.contents(node).epoch == epoch && !client.files.is_writing(node);
+    if let Some(known) = client.names.node_mut(node)
+        && current
+        && sent >= known.changed_at
+        && known.stat.size > at
+    {
+        known.stat.size = at;
+    }
+}
+
+fn done(client: &mut Client, fetching: &Fetching) {
+    let contents = client.files.contents(fetching.node);
+    let this = (fetching.start, fetching.end, fetching.epoch);
+    if let Some(index) = contents.fetching.iter().position(|other| *other == this) {
+        contents.fetching.swap_remove(index);
+    }
+    if fetching.opens
+        && let Some(open) = client.files.open_mut(fetching.handle)
+    {
+        open.fd_asked = open.fd != NOFD;
+    }
+    client.names.release(fetching.node);
+}
+
+pub(crate) fn failed(client: &mut Client, fetching: Fetching, errno: Errno) {
+    let node = fetching.node;
+    done(client, &fetching);
+    let readers = std::mem::take(&mut client.files.contents(node).readers);
+    let (hit, rest): (Vec<Reader>, Vec<Reader>) = readers.into_iter().partition(|reader| {
+        reader.start < fetching.end.max(fetching.start + 1) && fetching.start < reader.end
+    });
+    client.files.contents(node).readers = rest;
+    let errno = attributes::gone(client, node, errno);
+    for reader in hit {
+        client.fail(reader.call, errno);
+    }
+}
+
+/// Answers the reads that can be answered; asks again for those whose data was overtaken.
+pub(crate) fn serve_readers(client: &mut Client, node: NodeId) {
+    let readers = std::mem::take(&mut client.files.contents(node).readers);
+    for mut reader in readers {
+        if let Some(answer) = try_read(client, node, &reader) {
+            client.answer(reader.call, answer);
+            continue;
+        }
+        let nothing_comes = next_gap(client, node, reader.start, reader.end).is_some()
+            || client.files.contents(node).fetching.is_empty();
+        if nothing_comes {
+            reader.tries += 1;
+            let range = (reader.start, reader.end);
+            let asked = if reader.tries > TRIES_MAX {
+                Err(Errno::Io)
+            } else {
+                ask(client, node, reader.handle, range, true)
+            };
+            if let Err(errno) = asked {
+                client.fail(reader.call, errno);
+                continue;
+            }
+        }
+        client.files.contents(node).readers.push(reader);
+    }
+}
+
+/// The data for a read, if all of it is known and was valid when the read began, or later.
+pub(crate) fn try_read(client: &mut Client, node: NodeId, reader: &Reader) -> Option<Answer> {
+    let size = client.names.node(node)?.stat.size;
+    let window = client.config.mode.window();
+    let contents = client.files.known(node)?;
+    let valid = contents.writes > 0
+        || contents.valid_at.is_some_and(|at| reader.since < at + window || at >= reader.since);
+    if !valid {
+        return None;
+    }
+    let end = reader.end.min(size);
+    contents.ranges.read(reader.start.min(end), end).map(Answer::Data)
+}
+
+/// Somebody else changed the file: the kernel must forget its pages.
+pub(crate) fn invalidate_pages(client: &mut Client, node: NodeId) {
+    client.invalidate(Invalidate::Node { node, offset: 0, length: 0 });
+}

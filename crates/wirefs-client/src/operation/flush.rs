@@ -1,0 +1,44 @@
+//! Flush: `close(2)` of one descriptor. What was written is at the server before close returns; the journal will make
+//! that unnecessary.
+
+use crate::call::{Answer, CallId, Handle};
+use crate::core::Client;
+use crate::files::Drained;
+use crate::operation::lock;
+use wirefs_cache::NodeId;
+use wirefs_op::Errno;
+
+/// # Cost
+/// 0 round trips when nothing was written since the last, else until the last write is answered.
+pub(crate) fn start(
+    client: &mut Client,
+    call: CallId,
+    node: NodeId,
+    handle: Handle,
+    owner: u64,
+) -> Result<(), Errno> {
+    if client.files.is_writing(node) {
+        client.files.contents(node).drained.push(Drained::Flush { call, handle, owner });
+        return Ok(());
+    }
+    drained(client, call, node, handle, owner)
+}
+
+pub(crate) fn drained(
+    client: &mut Client,
+    call: CallId,
+    node: NodeId,
+    handle: Handle,
+    owner: u64,
+) -> Result<(), Errno> {
+    if client.files.contents(node).lock_owners.remove(&owner) {
+        lock::release_all(client, node, handle, owner)?;
+    }
+    match client.files.take_error(handle) {
+        Some(errno) => Err(errno),
+        None => {
+            client.answer(call, Answer::Done);
+            Ok(())
+        }
+    }
+}

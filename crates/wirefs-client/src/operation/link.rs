@@ -1,0 +1,46 @@
+//! Hard links.
+
+use crate::call::{Answer, CallId};
+use crate::core::Client;
+use crate::operation::{Pending, attributes};
+use wirefs_cache::NodeId;
+use wirefs_op::message::link::{Rlink, Tlink};
+use wirefs_op::{Errno, Request, Time};
+
+#[derive(Clone, Debug)]
+pub(crate) struct Linking {
+    pub(crate) call: CallId,
+    node: NodeId,
+    parent: NodeId,
+    name: Vec<u8>,
+}
+
+/// # Cost
+/// 1 round trip.
+pub(crate) fn start(
+    client: &mut Client,
+    call: CallId,
+    node: NodeId,
+    parent: NodeId,
+    name: &[u8],
+) -> Result<(), Errno> {
+    let link = Tlink { target: client.target(node, None)?, to: client.place(parent, name)? };
+    client.send(Request::Link(link), Pending::Link(Linking { call, node, parent, name: name.to_vec() }));
+    Ok(())
+}
+
+pub(crate) fn finish(client: &mut Client, linking: Linking, sent: Time, linked: Rlink) {
+    let Linking { call, node, parent, name } = linking;
+    let now = client.now;
+    client.names.link(parent, &name, node);
+    attributes::took_effect(client, node, None, linked.stat.as_ref(), sent);
+    match linked.stat.as_ref() {
+        Some(stat) => client.directories.added(parent, &name, stat, now),
+        None => client.directories.doubt(parent),
+    }
+    client.names.changed(parent, linked.dir.as_ref(), sent, now);
+    match client.entry(node, sent) {
+        Ok(entry) => client.answer(call, Answer::Entry(entry)),
+        Err(errno) => client.fail(call, errno),
+    }
+}

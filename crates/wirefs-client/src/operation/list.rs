@@ -1,0 +1,258 @@
+//! Opendir and readdir: whole directories with their attributes, in one request.
+
+use crate::call::{Answer, CallId, Handle, Listed, PageCache};
+use crate::core::Client;
+use crate::files::{OpenDirectory, WaitingReaddir};
+use crate::operation::{Pending, attributes};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use wirefs_cache::{Fetch, NodeId};
+use wirefs_op::listing::entries;
+use wirefs_op::message::get::{GetMode, GotMode, Rget, Tget};
+use wirefs_op::{DirEntry, Errno, Kind, Request, Tag, Time};
+
+/// Names that were asked for singly in one directory before its listing is fetched.
+const MISSES_BEFORE_LISTING: u32 = 2;
+/// A listing fetched for the sake of lookups is at most this long, in bytes.
+const UNASKED_BYTES_MAX: u32 = 256 * 1024;
+/// Directories whose misses are counted, at most.
+const MISSES_MAX: usize = 1024;
+
+/// Lookups that no listing answered, by directory, since when.
+#[derive(Debug, Default)]
+pub(crate) struct Misses(BTreeMap<NodeId, (u32, Time)>);
+
+/// A listing under way.
+#[derive(Clone, Debug)]
+pub(crate) struct Listing {
+    node: NodeId,
+    /// The open directory that it is for; `None`: fetched for the sake of lookups.
+    handle: Option<Handle>,
+    /// The opendir that waits for its beginning.
+    opening: Option<CallId>,
+    gathered: Vec<DirEntry>,
+}
+
+impl Listing {
+    pub(crate) fn restart(&mut self) -> bool {
+        self.gathered.clear();
+        self.handle.is_some() || self.opening.is_some()
+    }
+}
+
+/// Counts a name that had to be asked for; from the second on, its directory's listing is worth having.
+pub(crate) fn note_miss(client: &mut Client, dir: NodeId) {
+    if client.config.mode.fetch == Fetch::Exact {
+        return;
+    }
+    let (now, window) = (client.now, client.config.mode.window());
+    let misses = &mut client.misses.0;
+    if misses.len() >= MISSES_MAX {
+        misses.retain(|_, (_, since)| now < *since + window);
+        if misses.len() >= MISSES_MAX {
+            misses.clear();
+        }
+    }
+    let (count, since) = misses.entry(dir).or_insert((0, now));
+    if now >= *since + window {
+        (*count, *since) = (0, now);
+    }
+    *count += 1;
+    if *count == MISSES_BEFORE_LISTING
+        && let Ok(target) = client.target(dir, None)
+    {
+        let mode = GetMode::DATA.and(GetMode::STAT);
+        let get = Tget { target, mode, nmsgs: 0, offset: 0, count: UNASKED_BYTES_MAX };
+        let listing = Listing { node: dir, handle: None, opening: None, gathered: Vec::new() };
+        client.send(Request::Get(get), Pending::List(listing));
+    }
+}
+
+/// # Cost
+/// 0 round trips when the listing is known and valid, else 1.
+pub(crate) fn open(client: &mut Client, call: CallId, node: NodeId) -> Result<(), Errno> {
+    let known = client.directories.snapshot(node, client.now, client.config.mode.window());
+    if let Some((entries, listed_at)) = known {
+        client.counters.name_hits += 1;
+        let handle = opened(client, node, entries, listed_at, true);
+        client.answer(call, Answer::Opened(handle, PageCache::Drop));
+        return Ok(());
+    }
+    client.counters.name_misses += 1;
+    ask(client, node, None, Some(call))
+}
+
+fn opened(
+    client: &mut Client,
+    node: NodeId,
+    entries: Arc<Vec<DirEntry>>,
+    listed_at: Time,
+    complete: bool,
+) -> Handle {
+    client.names.hold(node);
+    client.files.directory_opened(OpenDirectory {
+        node,
+        entries,
+        listed_at,
+        complete,
+        error: None,
+        read: false,
+        waiting: Vec::new(),
+    })
+}
+
+fn ask(
+    client: &mut Client,
+    node: NodeId,
+    handle: Option<Handle>,
+    opening: Option<CallId>,
+) -> Result<(), Errno> {
+    let target = client.target(node, None)?;
+    let mode = GetMode::DATA.and(GetMode::STAT);
+    let get = Tget { target, mode, nmsgs: 0, offset: 0, count: u32::MAX };
+    let listing = Listing { node, handle, opening, gathered: Vec::new() };
+    client.send(Request::Get(get), Pending::List(listing));
+    Ok(())
+}
+
+pub(crate) fn finish(client: &mut Client, tag: Tag, mut listing: Listing, sent: Time, got: Rget, last: bool) {
+    let node = listing.node;
+    if let Some(stat) = got.stat {
+        client.learn(&stat, sent);
+    }
+    let Ok(mut new) = entries(got.data.0.clone()) else {
+        return failed(client, listing, Errno::Protocol);
+    };
+    if let Some(call) = listing.opening.take() {
+        let handle = opened(client, node, Arc::default(), sent, false);
+        listing.handle = Some(handle);
+        client.answer(call, Answer::Opened(handle, PageCache::Drop));
+    }
+    if let Some(open) = listing.handle.and_then(|handle| client.files.directory_mut(handle)) {
+        Arc::make_mut(&mut open.entries).extend(new.iter().cloned());
+    }
+    listing.gathered.append(&mut new);
+    let handle = listing.handle;
+    if !last {
+        // A reader that closed early wants no more of it to be kept.
+        if let Some(pending) = client.requests.pending_mut(tag) {
+            *pending = Pending::List(listing);
+        }
+    } else {
+        let complete = !got.mode.has(GotMode::MORE);
+        if complete && client.config.mode.fetch == Fetch::Blocks {
+            client.directories.store(node, listing.gathered, sent);
+        }
+        if let Some(open) = handle.and_then(|handle| client.files.directory_mut(handle)) {
+            open.complete = true;
+        }
+    }
+    if let Some(handle) = handle {
+        serve_waiting(client, handle);
+    }
+}
+
+pub(crate) fn failed(client: &mut Client, listing: Listing, errno: Errno) {
+    let errno = attributes::gone(client, listing.node, errno);
+    if let Some(call) = listing.opening {
+        client.fail(call, errno);
+    }
+    if let Some(handle) = listing.handle
+        && let Some(open) = client.files.directory_mut(handle)
+    {
+        open.complete = true;
+        open.error = Some(errno);
+        serve_waiting(client, handle);
+    }
+}
+
+pub(crate) fn read(
+    client: &mut Client,
+    node: NodeId,
+    handle: Handle,
+    wanted: WaitingReaddir,
+) -> Result<(), Errno> {
+    let (now, window) = (client.now, client.config.mode.window());
+    let open = client.files.directory_mut(handle).ok_or(Errno::BadDescriptor)?;
+    // rewinddir: POSIX wants the directory as it is by then.
+    let again = wanted.offset == 0 && open.read && open.complete && now >= open.listed_at + window;
+    open.read = true;
+    open.waiting.push(wanted);
+    if again {
+        open.entries = Arc::default();
+        open.complete = false;
+        open.error = None;
+        open.listed_at = now;
+        return ask(client, node, Some(handle), None);
+    }
+    serve_waiting(client, handle);
+    Ok(())
+}
+
+/// Answers the readdirs that the listing reaches far enough for.
+fn serve_waiting(client: &mut Client, handle: Handle) {
+    let Some(open) = client.files.directory_mut(handle) else {
+        return;
+    };
+    let (node, entries, complete, error) = (open.node, Arc::clone(&open.entries), open.complete, open.error);
+    let past = entries.len() as u64 + 2;
+    let (ready, waiting): (Vec<_>, Vec<_>) =
+        std::mem::take(&mut open.waiting).into_iter().partition(|wanted| complete || wanted.offset < past);
+    open.waiting = waiting;
+    for wanted in ready {
+        let answer = match error {
+            Some(errno) if wanted.offset >= past => Answer::Fail(errno),
+            _ => Answer::Listing(pack(client, node, &entries, handle, &wanted)),
+        };
+        client.answer(wanted.call, answer);
+    }
+}
+
+/// The entries from `offset` on that fit. Offset 0 is `.`, 1 is `..`, 2 the first entry.
+fn pack(
+    client: &mut Client,
+    dir: NodeId,
+    entries: &[DirEntry],
+    handle: Handle,
+    wanted: &WaitingReaddir,
+) -> Vec<Listed> {
+    let listed_at = client.files.directory_mut(handle).map_or(client.now, |open| open.listed_at);
+    let mut room = wanted.bytes_max as usize;
+    let mut listing = Vec::new();
+    for (index, name) in [b".".as_slice(), b".."].into_iter().enumerate().skip(wanted.offset as usize) {
+        let cost = (wanted.entry_bytes as usize + name.len()).next_multiple_of(8);
+        if cost > room {
+            return listing;
+        }
+        room -= cost;
+        let node = if index == 0 { dir } else { client.names.parent(dir) };
+        let ino = client.names.node(node).map_or(1, |known| client.present(&known.stat).id.ino);
+        let st_mode = Kind::Directory.mode_bits();
+        listing.push(Listed { name: name.to_vec(), next: index as u64 + 1, ino, st_mode, entry: None });
+    }
+    let first = (wanted.offset as usize).saturating_sub(2);
+    // A listing older than an own change of the directory must not bring a removed name back: it is then shown without
+    // attributes, upon which the kernel remembers nothing of it.
+    let current = client.names.node(dir).is_some_and(|known| listed_at >= known.changed_at);
+    for (index, entry) in entries.iter().enumerate().skip(first) {
+        let cost = (wanted.entry_bytes as usize + entry.name.len()).next_multiple_of(8);
+        if cost > room {
+            break;
+        }
+        room -= cost;
+        let shown = client.present(&entry.stat);
+        let node = (wanted.with_stats && current).then(|| {
+            let node = client.learn(&entry.stat, listed_at);
+            client.names.link(dir, &entry.name, node);
+            node
+        });
+        listing.push(Listed {
+            name: entry.name.clone(),
+            next: index as u64 + 3,
+            ino: shown.id.ino,
+            st_mode: shown.st_mode(),
+            entry: node.and_then(|node| client.entry(node, listed_at).ok()),
+        });
+    }
+    listing
+}

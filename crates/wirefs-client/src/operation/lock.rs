@@ -1,0 +1,168 @@
+//! Locks: always the server's, so that all clients see them. Taking one validates the file's contents; releasing one
+//! waits until what was written under it is at the server.
+
+use crate::call::{Answer, CallId, Handle};
+use crate::core::Client;
+use crate::files::Drained;
+use crate::operation::Pending;
+use wirefs_cache::NodeId;
+use wirefs_op::message::lock::{LockAction, Rlock, Tlock};
+use wirefs_op::{Errno, LockFamily, LockKind, LockRange, Request, Time};
+
+/// Who wants which lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    pub(crate) owner: u64,
+    pub(crate) family: LockFamily,
+    pub(crate) range: LockRange,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Locking {
+    pub(crate) call: CallId,
+    node: NodeId,
+    handle: Handle,
+    wanted: Wanted,
+    action: LockAction,
+    /// The caller was interrupted: a lock that is granted nevertheless is given back.
+    withdrawn: bool,
+}
+
+impl Locking {
+    pub(crate) fn is_withdrawn(&self) -> bool {
+        self.withdrawn
+    }
+
+    /// The caller gives up.
+    pub(crate) fn withdraw(&mut self) -> bool {
+        let waits = self.action == LockAction::Wait && !self.withdrawn;
+        self.withdrawn = true;
+        waits
+    }
+}
+
+/// # Cost
+/// 1 round trip.
+pub(crate) fn test(
+    client: &mut Client,
+    call: CallId,
+    node: NodeId,
+    handle: Handle,
+    wanted: Wanted,
+) -> Result<(), Errno> {
+    request(client, call, node, handle, wanted, LockAction::Test)
+}
+
+/// # Cost
+/// 1 round trip, and as long as another holds it.
+pub(crate) fn set(
+    client: &mut Client,
+    call: CallId,
+    node: NodeId,
+    handle: Handle,
+    wanted: Wanted,
+    wait: bool,
+) -> Result<(), Errno> {
+    let releases = wanted.range.kind == LockKind::Unlock;
+    if releases && client.files.is_writing(node) {
+        client.files.contents(node).drained.push(Drained::Unlock { call, handle, lock: wanted });
+        return Ok(());
+    }
+    if wanted.family == LockFamily::Posix && !releases {
+        client.files.contents(node).lock_owners.insert(wanted.owner);
+    }
+    send(client, call, node, handle, wanted, wait)
+}
+
+pub(crate) fn send(
+    client: &mut Client,
+    call: CallId,
+    node: NodeId,
+    handle: Handle,
+    wanted: Wanted,
+    wait: bool,
+) -> Result<(), Errno> {
+    let action = if wait { LockAction::Wait } else { LockAction::Set };
+    request(client, call, node, handle, wanted, action)
+}
+
+fn request(
+    client: &mut Client,
+    call: CallId,
+    node: NodeId,
+    handle: Handle,
+    wanted: Wanted,
+    action: LockAction,
+) -> Result<(), Errno> {
+    let lock = tlock(client, node, handle, wanted, action)?;
+    let locking = Locking { call, node, handle, wanted, action, withdrawn: false };
+    client.send(Request::Lock(lock), Pending::Lock(locking));
+    Ok(())
+}
+
+fn tlock(
+    client: &Client,
+    node: NodeId,
+    handle: Handle,
+    wanted: Wanted,
+    action: LockAction,
+) -> Result<Tlock, Errno> {
+    let Wanted { owner, family, range } = wanted;
+    Ok(Tlock { target: client.target(node, Some(handle))?, action, family, owner, range })
+}
+
+pub(crate) fn finish(client: &mut Client, locking: Locking, sent: Time, reply: Rlock) {
+    let Locking { call, node, handle, wanted, action, withdrawn } = locking;
+    if action == LockAction::Test {
+        return client.answer(call, Answer::Lock(reply.conflict));
+    }
+    if withdrawn {
+        let everything = LockRange { kind: LockKind::Unlock, ..wanted.range };
+        unlock(client, node, handle, Wanted { range: everything, ..wanted });
+        return client.fail(call, Errno::Interrupted);
+    }
+    if wanted.range.kind != LockKind::Unlock {
+        match reply.stat {
+            // Attributes as of when the lock was had: what changed before is dropped before its caller goes on.
+            Some(stat) if !client.files.is_writing(node) => {
+                client.learn(
+                    &stat,
+                    sent.max(client.files.known(node).and_then(|c| c.valid_at).unwrap_or(sent)),
+                );
+            }
+            Some(_) => {}
+            None => super::fetch::invalidate_pages(client, node),
+        }
+    }
+    client.answer(call, Answer::Done);
+}
+
+pub(crate) fn failed(client: &mut Client, locking: Locking, errno: Errno) {
+    client.fail(locking.call, if locking.withdrawn { Errno::Interrupted } else { errno });
+}
+
+fn unlock(client: &mut Client, node: NodeId, handle: Handle, wanted: Wanted) {
+    if let Ok(lock) = tlock(client, node, handle, wanted, LockAction::Set) {
+        client.send(Request::Lock(lock), Pending::Ignore);
+    }
+}
+
+fn everything(pid: u32) -> LockRange {
+    LockRange { kind: LockKind::Unlock, start: 0, end: u64::MAX, pid }
+}
+
+/// A descriptor is closed: its owner's POSIX locks on the file fall, as POSIX has it.
+pub(crate) fn release_all(
+    client: &mut Client,
+    node: NodeId,
+    handle: Handle,
+    owner: u64,
+) -> Result<(), Errno> {
+    unlock(client, node, handle, Wanted { owner, family: LockFamily::Posix, range: everything(0) });
+    Ok(())
+}
+
+/// An open file is gone: so is its flock.
+pub(crate) fn release_flock(client: &mut Client, node: NodeId, handle: Handle, owner: u64) {
+    unlock(client, node, handle, Wanted { owner, family: LockFamily::Flock, range: everything(0) });
+}

@@ -1,0 +1,185 @@
+//! Mknod, mkdir, symlink, create, tmpfile: one Tput each.
+
+use crate::call::{Answer, CallId, Caller, OpenHow};
+use crate::core::Client;
+use crate::operation::{Pending, attributes};
+use bytes::Bytes;
+use wirefs_cache::NodeId;
+use wirefs_op::message::put::{Create, PutMode, Rput, Tput};
+use wirefs_op::message::target::{NOFD, Target};
+use wirefs_op::wire::Data;
+use wirefs_op::{Errno, Kind, Request, SetStat, Time};
+
+#[derive(Clone, Debug)]
+pub(crate) struct Making {
+    call: CallId,
+    parent: NodeId,
+    /// `None` for a file without a name.
+    name: Option<Vec<u8>>,
+    open: Option<OpenHow>,
+}
+
+struct Wanted<'a> {
+    parent: NodeId,
+    name: Option<&'a [u8]>,
+    create: Create,
+    mode: PutMode,
+    set: SetStat,
+    data: Bytes,
+    open: Option<OpenHow>,
+}
+
+pub(crate) fn node(
+    client: &mut Client,
+    call: CallId,
+    caller: Caller,
+    parent: NodeId,
+    name: &[u8],
+    (mode, umask, rdev): (u32, u32, u32),
+) -> Result<(), Errno> {
+    let kind = if mode & 0o170_000 == 0 { Some(Kind::File) } else { Kind::from_mode(mode) };
+    let kind = kind.ok_or(Errno::Invalid)?;
+    let create = Create { kind, mode: mode & 0o7777, rdev, cred: client.cred(caller, umask) };
+    send(client, call, plain(parent, name, create))
+}
+
+pub(crate) fn directory(
+    client: &mut Client,
+    call: CallId,
+    caller: Caller,
+    parent: NodeId,
+    name: &[u8],
+    (mode, umask): (u32, u32),
+) -> Result<(), Errno> {
+    let cred = client.cred(caller, umask);
+    let create = Create { kind: Kind::Directory, mode: mode & 0o7777, rdev: 0, cred };
+    send(client, call, plain(parent, name, create))
+}
+
+pub(crate) fn symlink(
+    client: &mut Client,
+    call: CallId,
+    caller: Caller,
+    parent: NodeId,
+    name: &[u8],
+    target: &[u8],
+) -> Result<(), Errno> {
+    let create = Create { kind: Kind::Symlink, mode: 0o777, rdev: 0, cred: client.cred(caller, 0) };
+    send(client, call, Wanted { data: Bytes::copy_from_slice(target), ..plain(parent, name, create) })
+}
+
+fn plain(parent: NodeId, name: &[u8], create: Create) -> Wanted<'_> {
+    Wanted {
+        parent,
+        name: Some(name),
+        create,
+        mode: PutMode::EXCLUSIVE,
+        set: SetStat::default(),
+        data: Bytes::new(),
+        open: None,
+    }
+}
+
+/// The fd that a Tput is to keep for an open of this kind.
+pub(crate) fn open_mode(how: OpenHow) -> PutMode {
+    PutMode::MORE.and_if(how.read, PutMode::READ).and_if(how.write, PutMode::WRITE)
+}
+
+pub(crate) fn file(
+    client: &mut Client,
+    call: CallId,
+    caller: Caller,
+    parent: NodeId,
+    name: &[u8],
+    (mode, umask): (u32, u32),
+    how: OpenHow,
+) -> Result<(), Errno> {
+    let create = Create { kind: Kind::File, mode: mode & 0o7777, rdev: 0, cred: client.cred(caller, umask) };
+    let wanted = Wanted {
+        mode: open_mode(how)
+            .and_if(how.exclusive, PutMode::EXCLUSIVE)
+            .and_if(how.truncate, PutMode::STAT)
+            .and_if(how.truncate && caller.uid != 0, PutMode::KILL_PRIVILEGES),
+        set: SetStat { size: how.truncate.then_some(0), ..SetStat::default() },
+        open: Some(how),
+        ..plain(parent, name, create)
+    };
+    send(client, call, wanted)
+}
+
+pub(crate) fn nameless(
+    client: &mut Client,
+    call: CallId,
+    caller: Caller,
+    parent: NodeId,
+    (mode, umask): (u32, u32),
+    how: OpenHow,
+) -> Result<(), Errno> {
+    let create = Create { kind: Kind::File, mode: mode & 0o7777, rdev: 0, cred: client.cred(caller, umask) };
+    let mode = open_mode(how).and(PutMode::NAMELESS);
+    send(client, call, Wanted { name: None, mode, open: Some(how), ..plain(parent, b"", create) })
+}
+
+/// # Cost
+/// 1 round trip.
+fn send(client: &mut Client, call: CallId, wanted: Wanted<'_>) -> Result<(), Errno> {
+    let path = match wanted.name {
+        Some(name) => client.entry_path(wanted.parent, name)?,
+        None => client.names.path(wanted.parent).ok_or(Errno::Stale)?,
+    };
+    let id = client.names.node(wanted.parent).map(|dir| dir.stat.id);
+    let put = Tput {
+        target: Target { path, fd: NOFD, id },
+        mode: wanted.mode.and(PutMode::CREATE).and_if(!wanted.data.is_empty(), PutMode::DATA),
+        create: Some(wanted.create),
+        set: wanted.set,
+        offset: 0,
+        data: Data(wanted.data),
+    };
+    let name = wanted.name.map(<[u8]>::to_vec);
+    let making = Making { call, parent: wanted.parent, name, open: wanted.open };
+    client.send(Request::Put(put), Pending::Make(making));
+    Ok(())
+}
+
+pub(crate) fn finish(client: &mut Client, making: Making, sent: Time, put: Rput) {
+    let Making { call, parent, name, open } = making;
+    let Some(stat) = put.stat else {
+        return client.fail(call, Errno::Protocol);
+    };
+    let now = client.now;
+    let node = client.learn(&stat, sent);
+    let created = put.before == 0;
+    if let Some(name) = &name {
+        client.names.link(parent, name, node);
+        client.directories.added(parent, name, &stat, now);
+        client.names.changed(parent, put.dir.as_ref(), sent, now);
+    }
+    if created && stat.kind == Kind::Directory {
+        client.directories.store(node, Vec::new(), sent);
+    }
+    if !created {
+        client.files.truncate_contents(node, stat.size);
+    }
+    attributes::took_effect(client, node, None, Some(&stat), sent);
+    let entry = match client.entry(node, sent) {
+        Ok(entry) => entry,
+        Err(errno) => return client.fail(call, errno),
+    };
+    let Some(how) = open else {
+        return client.answer(call, Answer::Entry(entry));
+    };
+    client.names.hold(node);
+    let handle = client.files.opened(node, how, put.fd);
+    client.files.contents(node);
+    client.files.observe(node, stat.version, sent);
+    let pages = client.files.page_cache(node, super::open::is_uncached(client, how));
+    client.answer(call, Answer::Created(entry, handle, pages));
+}
+
+pub(crate) fn failed(client: &mut Client, making: Making, errno: Errno) {
+    if errno == Errno::Exists || errno == Errno::Stale {
+        client.directories.doubt(making.parent);
+    }
+    client.fail(making.call, errno);
+}

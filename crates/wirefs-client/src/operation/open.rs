@@ -1,0 +1,147 @@
+//! Open, and the server's fds behind open files.
+
+use crate::call::{Answer, CallId, Caller, Handle, OpenHow};
+use crate::core::Client;
+use crate::operation::{Pending, attributes, make};
+use wirefs_cache::{Fetch, NodeId};
+use wirefs_op::limits::DATA_BYTES_MAX;
+use wirefs_op::message::get::{GetMode, GotMode, Rget, Tget};
+use wirefs_op::message::put::{PutMode, Rput, Tput};
+use wirefs_op::message::target::{Fd, NOFD};
+use wirefs_op::wire::Data;
+use wirefs_op::{Errno, Request, SetStat, Time};
+
+#[derive(Clone, Debug)]
+pub(crate) struct Opening {
+    pub(crate) call: CallId,
+    pub(crate) node: NodeId,
+    how: OpenHow,
+}
+
+/// An fd asked for on behalf of a file that was opened without one.
+#[derive(Clone, Debug)]
+pub(crate) struct Acquiring {
+    handle: Handle,
+}
+
+/// Whether the kernel is to keep no pages for a file opened so: appended data would land in the wrong place in them.
+pub(crate) fn is_uncached(client: &Client, how: OpenHow) -> bool {
+    how.direct || how.append || client.config.mode.fetch == Fetch::Exact
+}
+
+/// # Cost
+/// 0 round trips to read a file whose contents are known and valid; else 1, which brings the first data.
+pub(crate) fn start(
+    client: &mut Client,
+    call: CallId,
+    caller: Caller,
+    node: NodeId,
+    how: OpenHow,
+) -> Result<(), Errno> {
+    let uncached = is_uncached(client, how);
+    if !how.write && !uncached && client.is_fresh(node) && is_wholly_known(client, node) {
+        opened(client, call, node, how, NOFD);
+        return Ok(());
+    }
+    let mut target = client.target(node, None)?;
+    // Another open file's fd may have other rights; it serves when there is no path any more.
+    if client.names.path(node).is_some() {
+        target.fd = NOFD;
+    }
+    let request = if how.write || how.truncate {
+        let mode = make::open_mode(how)
+            .and_if(how.truncate, PutMode::STAT)
+            .and_if(how.truncate && caller.uid != 0, PutMode::KILL_PRIVILEGES);
+        let set = SetStat { size: how.truncate.then_some(0), ..SetStat::default() };
+        Request::Put(Tput { target, mode, create: None, set, offset: 0, data: Data::default() })
+    } else {
+        let mode = GetMode::STAT
+            .and(GetMode::MORE)
+            .and_if(client.files.is_writing(node), GetMode::ORDERED)
+            .and_if(!uncached, GetMode::DATA);
+        let count = if uncached { 0 } else { DATA_BYTES_MAX as u32 };
+        Request::Get(Tget { target, mode, nmsgs: 1, offset: 0, count })
+    };
+    client.send(request, Pending::Open(Opening { call, node, how }));
+    Ok(())
+}
+
+fn is_wholly_known(client: &Client, node: NodeId) -> bool {
+    let Some(size) = client.names.node(node).map(|known| known.stat.size) else {
+        return false;
+    };
+    client.files.known(node).is_some_and(|contents| contents.ranges.known_to(0) >= size)
+}
+
+fn opened(client: &mut Client, call: CallId, node: NodeId, how: OpenHow, fd: Fd) {
+    client.names.hold(node);
+    let handle = client.files.opened(node, how, fd);
+    let uncached = is_uncached(client, how);
+    let pages = client.files.page_cache(node, uncached);
+    client.answer(call, Answer::Opened(handle, pages));
+}
+
+pub(crate) fn finish_reading(client: &mut Client, opening: Opening, sent: Time, got: Rget, last: bool) {
+    let Opening { call, node, how } = opening;
+    if !last {
+        return client.fail(call, Errno::Protocol);
+    }
+    client.files.contents(node);
+    if let Some(stat) = got.stat {
+        client.learn(&stat, sent);
+    }
+    let overtaken = client.names.node(node).is_none_or(|known| sent < known.changed_at);
+    if got.mode.has(GotMode::DATA) && !overtaken {
+        client.files.remember_read(node, 0, &got.data.0);
+    }
+    opened(client, call, node, how, got.fd);
+}
+
+pub(crate) fn finish_writing(client: &mut Client, opening: Opening, sent: Time, put: Rput) {
+    let Opening { call, node, how } = opening;
+    client.files.contents(node);
+    if how.truncate {
+        client.files.truncate_contents(node, 0);
+        attributes::took_effect(client, node, Some(put.before), put.stat.as_ref(), sent);
+    } else if let Some(stat) = put.stat {
+        client.learn(&stat, sent);
+    }
+    opened(client, call, node, how, put.fd);
+}
+
+/// The name is about to go: files opened without an fd get one first, so that they outlive it.
+pub(crate) fn keep_alive(client: &mut Client, parent: NodeId, name: &[u8]) {
+    let Some(node) = client.names.child(parent, name) else {
+        return;
+    };
+    for handle in client.files.handles_of(node) {
+        let Some(open) = client.files.open_mut(handle) else {
+            continue;
+        };
+        if open.fd != NOFD || open.fd_asked {
+            continue;
+        }
+        open.fd_asked = true;
+        let Ok(target) = client.target(node, Some(handle)) else {
+            continue;
+        };
+        let mode = GetMode::MORE.and(GetMode::ORDERED);
+        let get = Tget { target, mode, nmsgs: 1, offset: 0, count: 0 };
+        client.send(Request::Get(get), Pending::AcquireFd(Acquiring { handle }));
+    }
+}
+
+pub(crate) fn acquired(client: &mut Client, acquiring: Acquiring, fd: Fd) {
+    take_fd(client, acquiring.handle, fd);
+}
+
+/// Takes the fd that was asked for a file opened without one.
+pub(crate) fn take_fd(client: &mut Client, handle: Handle, fd: Fd) {
+    match client.files.open_mut(handle) {
+        Some(open) if open.fd == NOFD => {
+            open.fd = fd;
+            open.fd_asked = fd != NOFD;
+        }
+        _ => super::release::give_back(client, None, fd, true),
+    }
+}

@@ -1,0 +1,108 @@
+//! Read.
+
+use crate::call::{Answer, CallId, Handle};
+use crate::core::Client;
+use crate::files::Reader;
+use crate::operation::{Pending, fetch};
+use bytes::{Bytes, BytesMut};
+use wirefs_cache::{Fetch, NodeId};
+use wirefs_op::message::get::{GetMode, Rget, Tget};
+use wirefs_op::message::target::NOFD;
+use wirefs_op::{Errno, Request, Tag};
+
+/// A read that takes nothing from memory and leaves nothing there.
+#[derive(Clone, Debug)]
+pub(crate) struct Exact {
+    pub(crate) call: CallId,
+    count: usize,
+    gathered: BytesMut,
+}
+
+impl Exact {
+    pub(crate) fn restart(&mut self) -> bool {
+        self.gathered.clear();
+        true
+    }
+}
+
+/// # Cost
+/// 0 round trips for what is known and valid, else 1; a sequential reader finds the data there before it asks.
+pub(crate) fn start(
+    client: &mut Client,
+    call: CallId,
+    node: NodeId,
+    handle: Handle,
+    offset: u64,
+    count: u32,
+) -> Result<(), Errno> {
+    let open = client.files.open(handle).ok_or(Errno::BadDescriptor)?;
+    if open.how.direct || client.config.mode.fetch == Fetch::Exact {
+        return exactly(client, call, node, handle, offset, count);
+    }
+    let end = offset.checked_add(u64::from(count)).ok_or(Errno::Invalid)?;
+    let reader = Reader { call, handle, start: offset, end, since: client.now, tries: 0 };
+    client.files.contents(node);
+    let answer = fetch::try_read(client, node, &reader);
+    let missing = answer.is_none();
+    match answer {
+        Some(answer) => {
+            client.counters.data_hits += 1;
+            client.answer(call, answer);
+        }
+        None => client.counters.data_misses += 1,
+    }
+    let wire_bytes = client.incoming.wire_bytes();
+    let size = client.names.node(node).map_or(0, |known| known.stat.size);
+    let most = client.files.read_ahead_bytes_max();
+    let wanted = match client.files.open_mut(handle) {
+        Some(open) => open.ahead.wanted(offset, end, wire_bytes).min(end + most).min(size.max(end)),
+        None => end,
+    };
+    if missing {
+        client.files.contents(node).readers.push(reader);
+        let asked = fetch::ask(client, node, handle, (offset, end), true);
+        if let Err(errno) = asked {
+            client.files.contents(node).readers.retain(|reader| reader.call != call);
+            return Err(errno);
+        }
+    }
+    // Ahead in large steps only: a request for each block read would cost more than it brings.
+    let known = client.files.known(node).map_or(0, |contents| contents.ranges.known_to(end));
+    if wanted > end && (missing || wanted - known.max(end) >= (wanted - end) / 4) {
+        fetch::ask(client, node, handle, (end, wanted), false)?;
+    }
+    Ok(())
+}
+
+fn exactly(
+    client: &mut Client,
+    call: CallId,
+    node: NodeId,
+    handle: Handle,
+    offset: u64,
+    count: u32,
+) -> Result<(), Errno> {
+    let target = client.target(node, Some(handle))?;
+    let mode = GetMode::DATA
+        .and_if(target.fd != NOFD, GetMode::MORE)
+        .and_if(client.files.is_writing(node), GetMode::ORDERED);
+    let get = Tget { target, mode, nmsgs: 0, offset, count };
+    let exact = Exact { call, count: count as usize, gathered: BytesMut::new() };
+    client.send(Request::Get(get), Pending::ReadExactly(exact));
+    Ok(())
+}
+
+pub(crate) fn finish_exact(client: &mut Client, tag: Tag, mut exact: Exact, got: Rget, last: bool) {
+    if exact.gathered.len() + got.data.0.len() > exact.count {
+        return client.fail(exact.call, Errno::Protocol);
+    }
+    if last && exact.gathered.is_empty() {
+        return client.answer(exact.call, Answer::Data(got.data.0));
+    }
+    exact.gathered.extend_from_slice(&got.data.0);
+    if last {
+        client.answer(exact.call, Answer::Data(Bytes::from(exact.gathered)));
+    } else if let Some(pending) = client.requests.pending_mut(tag) {
+        *pending = Pending::ReadExactly(exact);
+    }
+}

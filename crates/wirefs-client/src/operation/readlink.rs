@@ -1,0 +1,39 @@
+//! Readlink.
+
+use crate::call::{Answer, CallId};
+use crate::core::Client;
+use crate::operation::Pending;
+use wirefs_cache::NodeId;
+use wirefs_op::limits::TARGET_BYTES_MAX;
+use wirefs_op::message::get::{GetMode, Rget, Tget};
+use wirefs_op::{Errno, Request, Time};
+
+#[derive(Clone, Debug)]
+pub(crate) struct Reading {
+    pub(crate) call: CallId,
+    pub(crate) node: NodeId,
+}
+
+/// # Cost
+/// 0 round trips when the lookup brought the target, else 1.
+pub(crate) fn start(client: &mut Client, call: CallId, node: NodeId) -> Result<(), Errno> {
+    if client.is_fresh(node)
+        && let Some(size) = client.names.node(node).map(|node| node.stat.size).filter(|size| *size > 0)
+        && let Some(target) = client.files.known(node).and_then(|contents| contents.ranges.read(0, size))
+    {
+        client.answer(call, Answer::Data(target));
+        return Ok(());
+    }
+    let target = client.target(node, None)?;
+    let mode = GetMode::STAT.and(GetMode::DATA);
+    let get = Tget { target, mode, nmsgs: 1, offset: 0, count: TARGET_BYTES_MAX as u32 };
+    client.send(Request::Get(get), Pending::Readlink(Reading { call, node }));
+    Ok(())
+}
+
+pub(crate) fn finish(client: &mut Client, reading: Reading, sent: Time, got: Rget) {
+    if let Some(stat) = got.stat {
+        client.learn(&stat, sent);
+    }
+    client.answer(reading.call, Answer::Data(got.data.0));
+}

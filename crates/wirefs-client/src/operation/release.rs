@@ -1,0 +1,59 @@
+//! Release: the last descriptor of an open file or directory is gone.
+
+use crate::call::{Answer, CallId, Handle};
+use crate::core::Client;
+use crate::operation::{Pending, lock};
+use wirefs_cache::NodeId;
+use wirefs_op::message::get::{GetMode, Tget};
+use wirefs_op::message::target::{Fd, NOFD, Target};
+use wirefs_op::{Errno, Request, TreePath};
+
+/// # Cost
+/// 0 round trips: nobody waits for the server to close its fd.
+pub(crate) fn file(
+    client: &mut Client,
+    call: CallId,
+    node: NodeId,
+    handle: Handle,
+    flock_owner: Option<u64>,
+) -> Result<(), Errno> {
+    if let Some(owner) = flock_owner {
+        lock::release_flock(client, node, handle, owner);
+    }
+    if let Some(open) = client.files.close(handle) {
+        give_back(client, Some(node), open.fd, open.how.write);
+        client.names.release(open.node);
+        if client.names.node(open.node).is_none() {
+            client.files.node_forgotten(open.node);
+        }
+    }
+    client.answer(call, Answer::Done);
+    Ok(())
+}
+
+/// Lets the server close an fd; behind the session's changes when some of them may still need it.
+pub(crate) fn give_back(client: &mut Client, node: Option<NodeId>, fd: Fd, ordered: bool) {
+    if fd == NOFD {
+        return;
+    }
+    let id = node.and_then(|node| client.names.node(node)).map(|known| known.stat.id);
+    let target = Target { path: TreePath::root(), fd, id };
+    let mode = GetMode::NONE.and_if(ordered, GetMode::ORDERED);
+    let get = Tget { target, mode, nmsgs: 1, offset: 0, count: 0 };
+    client.send(Request::Get(get), Pending::Ignore);
+}
+
+/// # Cost
+/// 0 round trips.
+pub(crate) fn directory(
+    client: &mut Client,
+    call: CallId,
+    node: NodeId,
+    handle: Handle,
+) -> Result<(), Errno> {
+    if client.files.close_directory(handle).is_some() {
+        client.names.release(node);
+    }
+    client.answer(call, Answer::Done);
+    Ok(())
+}

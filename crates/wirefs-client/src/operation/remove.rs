@@ -1,0 +1,51 @@
+//! Unlink and rmdir.
+
+use crate::call::{Answer, CallId};
+use crate::core::Client;
+use crate::operation::{Pending, open};
+use wirefs_cache::NodeId;
+use wirefs_op::message::remove::{Rremove, Tremove};
+use wirefs_op::{Errno, Request, Time};
+
+#[derive(Clone, Debug)]
+pub(crate) struct Removing {
+    call: CallId,
+    parent: NodeId,
+    name: Vec<u8>,
+}
+
+/// # Cost
+/// 1 round trip.
+pub(crate) fn start(
+    client: &mut Client,
+    call: CallId,
+    parent: NodeId,
+    name: &[u8],
+    directory: bool,
+) -> Result<(), Errno> {
+    let place = client.place(parent, name)?;
+    open::keep_alive(client, parent, name);
+    let removing = Removing { call, parent, name: name.to_vec() };
+    client.send(Request::Remove(Tremove { place, directory }), Pending::Remove(removing));
+    Ok(())
+}
+
+pub(crate) fn finish(client: &mut Client, removing: Removing, sent: Time, removed: Rremove) {
+    let Removing { call, parent, name } = removing;
+    let now = client.now;
+    if let Some(node) = client.names.unlink(parent, &name) {
+        // Link count and ctime changed; nobody said to what.
+        client.names.changed(node, None, sent, now);
+        client.directories.doubt(node);
+    }
+    client.directories.removed(parent, &name, now);
+    client.names.changed(parent, removed.dir.as_ref(), sent, now);
+    client.answer(call, Answer::Done);
+}
+
+pub(crate) fn failed(client: &mut Client, removing: Removing, errno: Errno) {
+    if matches!(errno, Errno::NotFound | Errno::Stale | Errno::IsDirectory | Errno::NotDirectory) {
+        client.directories.doubt(removing.parent);
+    }
+    client.fail(removing.call, errno);
+}

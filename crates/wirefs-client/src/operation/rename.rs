@@ -1,0 +1,73 @@
+//! Rename.
+
+use crate::call::{Answer, CallId};
+use crate::core::Client;
+use crate::operation::{Pending, attributes, open};
+use wirefs_cache::NodeId;
+use wirefs_op::message::rename::{EXCHANGE, Rrename, Trename};
+use wirefs_op::{Errno, Request, Time};
+
+#[derive(Clone, Debug)]
+pub(crate) struct Renaming {
+    call: CallId,
+    from: (NodeId, Vec<u8>),
+    to: (NodeId, Vec<u8>),
+    flags: u32,
+}
+
+/// # Cost
+/// 1 round trip.
+pub(crate) fn start(
+    client: &mut Client,
+    call: CallId,
+    from: (NodeId, &[u8]),
+    to: (NodeId, &[u8]),
+    flags: u32,
+) -> Result<(), Errno> {
+    let rename = Trename { from: client.place(from.0, from.1)?, to: client.place(to.0, to.1)?, flags };
+    open::keep_alive(client, to.0, to.1);
+    let renaming = Renaming { call, from: (from.0, from.1.to_vec()), to: (to.0, to.1.to_vec()), flags };
+    client.send(Request::Rename(rename), Pending::Rename(renaming));
+    Ok(())
+}
+
+pub(crate) fn finish(client: &mut Client, renaming: Renaming, sent: Time, renamed: Rrename) {
+    let Renaming { call, from, to, flags } = renaming;
+    let now = client.now;
+    let exchange = flags & EXCHANGE != 0;
+    let moved = client.names.child(from.0, &from.1);
+    let replaced = client.names.child(to.0, &to.1).filter(|replaced| Some(*replaced) != moved);
+    // Two names of one file: rename does nothing then.
+    let same = moved.is_some() && moved == client.names.child(to.0, &to.1);
+    if !same || exchange {
+        client.names.rename((from.0, &from.1), (to.0, &to.1), exchange);
+    }
+    if let Some(replaced) = replaced {
+        client.names.changed(replaced, None, sent, now);
+    }
+    if let (Some(moved), Some(stat)) = (moved, renamed.stat.as_ref()) {
+        let is_it = client.names.node(moved).is_some_and(|node| node.stat.id == stat.id);
+        if is_it {
+            attributes::took_effect(client, moved, None, Some(stat), sent);
+        }
+    }
+    match (exchange || same, renamed.stat.as_ref()) {
+        (false, Some(stat)) => {
+            client.directories.removed(from.0, &from.1, now);
+            client.directories.added(to.0, &to.1, stat, now);
+        }
+        _ => {
+            client.directories.doubt(from.0);
+            client.directories.doubt(to.0);
+        }
+    }
+    client.names.changed(from.0, renamed.from_dir.as_ref(), sent, now);
+    client.names.changed(to.0, renamed.to_dir.as_ref(), sent, now);
+    client.answer(call, Answer::Done);
+}
+
+pub(crate) fn failed(client: &mut Client, renaming: Renaming, errno: Errno) {
+    client.directories.doubt(renaming.from.0);
+    client.directories.doubt(renaming.to.0);
+    client.fail(renaming.call, errno);
+}

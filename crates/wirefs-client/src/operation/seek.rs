@@ -1,0 +1,47 @@
+//! Lseek to data and holes.
+
+use crate::call::{CallId, Handle};
+use crate::core::Client;
+use crate::files::Drained;
+use crate::operation::Pending;
+use wirefs_cache::NodeId;
+use wirefs_op::message::seek::Tseek;
+use wirefs_op::{Errno, Request};
+
+const SEEK_DATA: u32 = 3;
+const SEEK_HOLE: u32 = 4;
+
+/// # Cost
+/// 1 round trip.
+pub(crate) fn start(
+    client: &mut Client,
+    call: CallId,
+    node: NodeId,
+    handle: Handle,
+    offset: u64,
+    whence: u32,
+) -> Result<(), Errno> {
+    let hole = match whence {
+        SEEK_DATA => false,
+        SEEK_HOLE => true,
+        _ => return Err(Errno::Invalid),
+    };
+    if client.files.is_writing(node) {
+        client.files.contents(node).drained.push(Drained::Seek { call, handle, offset, hole });
+        return Ok(());
+    }
+    send(client, call, node, handle, offset, hole)
+}
+
+pub(crate) fn send(
+    client: &mut Client,
+    call: CallId,
+    node: NodeId,
+    handle: Handle,
+    offset: u64,
+    hole: bool,
+) -> Result<(), Errno> {
+    let target = client.target(node, Some(handle))?;
+    client.send(Request::Seek(Tseek { target, offset, hole }), Pending::Seek(call));
+    Ok(())
+}

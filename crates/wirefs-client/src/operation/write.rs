@@ -1,0 +1,191 @@
+//! Write: sent at once; its caller goes on while the wire holds not too much.
+
+use crate::call::{Answer, CallId, Handle, Invalidate};
+use crate::core::Client;
+use crate::files::Drained;
+use crate::operation::{Pending, attributes, flush, lock, seek};
+use bytes::Bytes;
+use std::collections::VecDeque;
+use wirefs_cache::{Fetch, NodeId, Publish};
+use wirefs_op::limits::DATA_BYTES_MAX;
+use wirefs_op::message::put::{PutMode, Rput, Tput};
+use wirefs_op::message::target::{NOFD, Target};
+use wirefs_op::wire::Data;
+use wirefs_op::{Errno, Request, SetStat, Time};
+
+/// Unanswered bytes that callers may leave behind before the wire was measured, and at least.
+const BEHIND_BYTES_MIN: u64 = 4 * 1024 * 1024;
+/// Unanswered bytes that callers may leave behind at most.
+const BEHIND_BYTES_MAX: u64 = 48 * 1024 * 1024;
+
+/// One Tput of a write.
+#[derive(Clone, Debug)]
+pub(crate) struct Writing {
+    node: NodeId,
+    bytes: u64,
+    /// Who waits for it: the call, and how many of its bytes were answered before this one. `None`: nobody.
+    waits: Option<(CallId, u32)>,
+}
+
+impl Writing {
+    pub(crate) fn is_background(&self) -> bool {
+        self.waits.is_none()
+    }
+}
+
+/// Callers that wait because too much is behind.
+#[derive(Debug, Default)]
+pub(crate) struct Throttled(VecDeque<(CallId, u32)>);
+
+fn behind_bytes_max(client: &Client) -> u64 {
+    (2 * client.outgoing.wire_bytes()).clamp(BEHIND_BYTES_MIN, BEHIND_BYTES_MAX)
+}
+
+/// # Cost
+/// 0 round trips in the background; 1 for synchronous files and modes.
+pub(crate) fn start(
+    client: &mut Client,
+    call: CallId,
+    node: NodeId,
+    handle: Handle,
+    offset: u64,
+    data: &[u8],
+    (cached, kill_privileges): (bool, bool),
+) -> Result<(), Errno> {
+    let how = client.files.open(handle).ok_or(Errno::BadDescriptor)?.how;
+    if let Some(errno) = client.files.take_error(handle) {
+        return Err(errno);
+    }
+    let background = client.config.mode.publish == Publish::Background && !how.sync && !how.direct;
+    let append = how.append && !cached;
+    let count = data.len() as u32;
+    if data.is_empty() {
+        client.answer(call, Answer::Count(0));
+        return Ok(());
+    }
+    let data = Bytes::copy_from_slice(data);
+    let target = client.target(node, Some(handle))?;
+    if !append {
+        took_local_effect(client, node, offset, &data);
+    }
+    let mut at = 0;
+    while at < data.len() {
+        let end = data.len().min(at + DATA_BYTES_MAX);
+        let piece = data.slice(at..end);
+        let last = end == data.len();
+        let waits = (!background).then_some((call, at as u32));
+        let sync = how.sync && last;
+        let mode = PutMode::DATA
+            .and_if(append, PutMode::APPEND)
+            .and_if(sync, PutMode::SYNC)
+            .and_if(kill_privileges, PutMode::KILL_PRIVILEGES);
+        send(client, node, target.clone(), mode, offset + at as u64, piece, waits);
+        at = end;
+    }
+    if background {
+        if client.files.unacknowledged() > behind_bytes_max(client) {
+            client.throttled.0.push_back((call, count));
+        } else {
+            client.answer(call, Answer::Count(count));
+        }
+    }
+    Ok(())
+}
+
+fn send(
+    client: &mut Client,
+    node: NodeId,
+    target: Target,
+    mode: PutMode,
+    offset: u64,
+    data: Bytes,
+    waits: Option<(CallId, u32)>,
+) {
+    let bytes = data.len() as u64;
+    let mode = mode.and_if(target.fd != NOFD, PutMode::MORE);
+    client.files.write_sent(node, bytes);
+    client.names.hold(node);
+    let put = Tput { target, mode, create: None, set: SetStat::default(), offset, data: Data(data) };
+    client.send(Request::Put(put), Pending::Write(Writing { node, bytes, waits }));
+}
+
+/// What the caller sees at once: the data, and the size.
+fn took_local_effect(client: &mut Client, node: NodeId, offset: u64, data: &Bytes) {
+    let end = offset + data.len() as u64;
+    if let Some(known) = client.names.node_mut(node) {
+        known.stat.size = known.stat.size.max(end);
+        known.changed_at = client.now;
+    }
+    if client.config.mode.fetch == Fetch::Blocks {
+        client.files.remember_written(node, offset, data.clone());
+    }
+}
+
+pub(crate) fn finish(client: &mut Client, writing: Writing, sent: Time, put: Rput) {
+    let Writing { node, bytes, waits, .. } = writing;
+    client.files.write_answered(node, bytes);
+    client.files.contents(node).uncommitted = true;
+    attributes::took_effect(client, node, Some(put.before), put.stat.as_ref(), sent);
+    if u64::from(put.count) < bytes {
+        // The server's disk took a part: what it did not take is lost to us as well.
+        client.files.forget_contents(node);
+        client.invalidate(Invalidate::Node { node, offset: 0, length: 0 });
+        match waits {
+            Some((call, before)) if before + put.count > 0 => {
+                client.answer(call, Answer::Count(before + put.count));
+            }
+            Some((call, _)) => client.fail(call, Errno::NoSpace),
+            None => client.files.write_failed(node, Errno::NoSpace),
+        }
+    } else if let Some((call, before)) = waits {
+        let done = before + put.count;
+        if !client.requests.any(|pending| is_part_of(pending, call)) {
+            client.answer(call, Answer::Count(done));
+        }
+    }
+    after(client, node);
+}
+
+fn is_part_of(pending: &Pending, call: CallId) -> bool {
+    matches!(pending, Pending::Write(writing) if writing.waits.is_some_and(|(waiting, _)| waiting == call))
+}
+
+pub(crate) fn failed(client: &mut Client, writing: Writing, errno: Errno) {
+    let Writing { node, bytes, waits, .. } = writing;
+    client.files.write_answered(node, bytes);
+    client.files.forget_contents(node);
+    client.names.doubt(node);
+    client.invalidate(Invalidate::Node { node, offset: 0, length: 0 });
+    match waits {
+        Some((call, _)) => client.fail(call, errno),
+        None => client.files.write_failed(node, errno),
+    }
+    after(client, node);
+}
+
+/// A write was answered: those who waited for that go on.
+fn after(client: &mut Client, node: NodeId) {
+    client.names.release(node);
+    while client.files.unacknowledged() <= behind_bytes_max(client) {
+        let Some((call, count)) = client.throttled.0.pop_front() else {
+            break;
+        };
+        client.answer(call, Answer::Count(count));
+    }
+    if client.files.is_writing(node) {
+        return;
+    }
+    for drained in std::mem::take(&mut client.files.contents(node).drained) {
+        let result = match drained {
+            Drained::Flush { call, handle, owner } => flush::drained(client, call, node, handle, owner),
+            Drained::Fsync { call, handle } => super::commit::drained(client, call, handle),
+            Drained::Seek { call, handle, offset, hole } => {
+                seek::send(client, call, node, handle, offset, hole)
+            }
+            Drained::Unlock { call, handle, lock } => lock::send(client, call, node, handle, lock, false),
+        };
+        if let Err(errno) = result {
+            client.fail(drained.call(), errno);
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Extended attributes.
+
+use crate::call::{Answer, CallId};
+use crate::core::Client;
+use crate::operation::{Pending, attributes};
+use bytes::Bytes;
+use wirefs_cache::NodeId;
+use wirefs_op::message::xattr::{Rxattr, Txattr, XattrAction};
+use wirefs_op::wire::{Data, Text};
+use wirefs_op::{Errno, Request, Time};
+
+#[derive(Clone, Debug)]
+pub(crate) struct Asking {
+    pub(crate) call: CallId,
+    node: NodeId,
+    what: What,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum What {
+    Value { size_max: u32 },
+    Change,
+}
+
+/// # Cost
+/// 0 round trips when the file is known to have none (as `ls -l` asks of each), else 1.
+pub(crate) fn read(
+    client: &mut Client,
+    call: CallId,
+    node: NodeId,
+    name: &[u8],
+    size_max: u32,
+) -> Result<(), Errno> {
+    if has_none(client, node) {
+        return Err(Errno::NoData);
+    }
+    let what = What::Value { size_max };
+    send(client, call, node, XattrAction::Read, name, Bytes::new(), (0, false), what)
+}
+
+/// # Cost
+/// As [`read`].
+pub(crate) fn list(client: &mut Client, call: CallId, node: NodeId, size_max: u32) -> Result<(), Errno> {
+    if has_none(client, node) {
+        value(client, call, Bytes::new(), size_max);
+        return Ok(());
+    }
+    let what = What::Value { size_max };
+    send(client, call, node, XattrAction::List, b"", Bytes::new(), (0, false), what)
+}
+
+/// # Cost
+/// 1 round trip.
+pub(crate) fn set(
+    client: &mut Client,
+    call: CallId,
+    node: NodeId,
+    name: &[u8],
+    value: &[u8],
+    (flags, kill_sgid): (u32, bool),
+) -> Result<(), Errno> {
+    if value.len() > wirefs_op::limits::XATTR_BYTES_MAX {
+        return Err(Errno::TooBig);
+    }
+    let value = Bytes::copy_from_slice(value);
+    send(client, call, node, XattrAction::Set, name, value, (flags, kill_sgid), What::Change)
+}
+
+/// # Cost
+/// 1 round trip.
+pub(crate) fn remove(client: &mut Client, call: CallId, node: NodeId, name: &[u8]) -> Result<(), Errno> {
+    send(client, call, node, XattrAction::Remove, name, Bytes::new(), (0, false), What::Change)
+}
+
+fn has_none(client: &Client, node: NodeId) -> bool {
+    client.is_fresh(node) && client.names.node(node).is_some_and(|node| node.stat.without_xattrs)
+}
+
+fn send(
+    client: &mut Client,
+    call: CallId,
+    node: NodeId,
+    action: XattrAction,
+    name: &[u8],
+    value: Bytes,
+    (flags, kill_sgid): (u32, bool),
+    what: What,
+) -> Result<(), Errno> {
+    let target = client.target(node, None)?;
+    let name = Text::new(name);
+    let xattr = Txattr { target, action, name, flags, kill_sgid, value: Data(value) };
+    client.send(Request::Xattr(xattr), Pending::Xattr(Asking { call, node, what }));
+    Ok(())
+}
+
+pub(crate) fn finish(client: &mut Client, asking: Asking, sent: Time, reply: Rxattr) {
+    let Asking { call, node, what } = asking;
+    match what {
+        What::Value { size_max } => value(client, call, reply.value.0, size_max),
+        What::Change => {
+            attributes::took_effect(client, node, None, reply.stat.as_ref(), sent);
+            client.answer(call, Answer::Done);
+        }
+    }
+}
+
+fn value(client: &mut Client, call: CallId, value: Bytes, size_max: u32) {
+    match size_max {
+        0 => client.answer(call, Answer::Size(value.len() as u32)),
+        max if value.len() > max as usize => client.fail(call, Errno::Range),
+        _ => client.answer(call, Answer::Data(value)),
+    }
+}

@@ -1,0 +1,222 @@
+//! The requests under way: tags, what each is for, and those that wait for a tag.
+
+use crate::core::Lane;
+use crate::operation::Pending;
+use std::collections::{BTreeMap, VecDeque};
+use wirefs_cache::meter::Departure;
+use wirefs_op::limits::REQUESTS_MAX;
+use wirefs_op::message::get::GetMode;
+use wirefs_op::message::lock::LockAction;
+use wirefs_op::message::put::PutMode;
+use wirefs_op::message::xattr::XattrAction;
+use wirefs_op::{Frame, Request, Tag, Time};
+
+/// One request that was sent.
+#[derive(Clone, Debug)]
+pub(crate) struct Outstanding {
+    pub(crate) tag: Tag,
+    pub(crate) request: Request,
+    pub(crate) pending: Pending,
+    /// When it was sent, the last time.
+    pub(crate) sent: Time,
+    pub(crate) arrival: Departure,
+    pub(crate) departure: Departure,
+    /// Whether this reply is the first.
+    pub(crate) first_reply: bool,
+    order: u64,
+}
+
+impl Outstanding {
+    /// Whether request and reply are short, so that their time is the round trip's.
+    pub(crate) fn is_small(&self) -> bool {
+        match &self.request {
+            Request::Ping(_) | Request::Statfs(_) => true,
+            Request::Get(get) => get.count <= 4096 && !get.mode.has(GetMode::ORDERED),
+            _ => false,
+        }
+    }
+
+    /// Bytes of data that it asked for.
+    pub(crate) fn asked_bytes(&self) -> u32 {
+        match &self.request {
+            Request::Get(get) => get.count,
+            _ => 0,
+        }
+    }
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub(crate) struct Requests {
+    sent: BTreeMap<Tag, Outstanding>,
+    waiting: VecDeque<(Request, Pending)>,
+    next_tag: u16,
+    next_order: u64,
+}
+
+/// Which lane a request takes. The server has the same rule (PROTOCOL.md, "Order").
+pub(crate) fn lane(request: &Request) -> Lane {
+    match request {
+        Request::Put(_)
+        | Request::Remove(_)
+        | Request::Rename(_)
+        | Request::Link(_)
+        | Request::Allocate(_)
+        | Request::Copy(_)
+        | Request::Commit(_) => Lane::Changes,
+        Request::Get(get) if get.mode.has(GetMode::ORDERED) => Lane::Changes,
+        Request::Xattr(xattr) if matches!(xattr.action, XattrAction::Set | XattrAction::Remove) => {
+            Lane::Changes
+        }
+        Request::Get(_)
+        | Request::Xattr(_)
+        | Request::Version(_)
+        | Request::Attach(_)
+        | Request::Flush(_)
+        | Request::Ping(_)
+        | Request::Statfs(_)
+        | Request::Lock(_)
+        | Request::Seek(_) => Lane::Queries,
+    }
+}
+
+/// Whether doing it twice is as good as once, so that it may be sent again when its reply was lost.
+pub(crate) fn is_repeatable(request: &Request) -> bool {
+    match request {
+        Request::Put(put) => {
+            !put.mode.has(PutMode::CREATE) && !put.mode.has(PutMode::APPEND) && !put.mode.has(PutMode::REMOVE)
+        }
+        Request::Remove(_) | Request::Rename(_) | Request::Link(_) | Request::Copy(_) => false,
+        Request::Xattr(xattr) => matches!(xattr.action, XattrAction::Read | XattrAction::List),
+        Request::Lock(lock) => matches!(lock.action, LockAction::Test | LockAction::Set | LockAction::Wait),
+        Request::Get(_)
+        | Request::Allocate(_)
+        | Request::Commit(_)
+        | Request::Version(_)
+        | Request::Attach(_)
+        | Request::Flush(_)
+        | Request::Ping(_)
+        | Request::Statfs(_)
+        | Request::Seek(_) => true,
+    }
+}
+
+impl Requests {
+    /// Queues a request.
+    pub(crate) fn wait(&mut self, request: Request, pending: Pending) {
+        self.waiting.push_back((request, pending));
+    }
+
+    /// The next request that may be sent, encoded; `None` when there is none or no tag is free.
+    pub(crate) fn next(
+        &mut self,
+        now: Time,
+        arrival: Departure,
+        departure: Departure,
+    ) -> Option<(Frame, Lane)> {
+        if self.sent.len() >= REQUESTS_MAX {
+            return None;
+        }
+        let (request, pending) = self.waiting.pop_front()?;
+        let tag = self.free_tag();
+        let encoded = (request.encode(tag), lane(&request));
+        self.next_order += 1;
+        let order = self.next_order;
+        let outstanding =
+            Outstanding { tag, request, pending, sent: now, arrival, departure, first_reply: true, order };
+        self.sent.insert(tag, outstanding);
+        Some(encoded)
+    }
+
+    /// INVARIANT: fewer than `REQUESTS_MAX` tags are taken, so one of the next `REQUESTS_MAX + 1` is free.
+    fn free_tag(&mut self) -> Tag {
+        loop {
+            let tag = Tag(self.next_tag);
+            self.next_tag = if self.next_tag >= u16::MAX - 1 { 0 } else { self.next_tag + 1 };
+            if !self.sent.contains_key(&tag) {
+                return tag;
+            }
+        }
+    }
+
+    /// The request that a reply belongs to; it stays known until its last reply.
+    pub(crate) fn reply(&mut self, tag: Tag, last: bool) -> Option<Outstanding> {
+        if last {
+            return self.sent.remove(&tag);
+        }
+        let outstanding = self.sent.get_mut(&tag)?;
+        let copy = outstanding.clone();
+        outstanding.first_reply = false;
+        Some(copy)
+    }
+
+    /// The request that waits under this tag, to change what it is for.
+    pub(crate) fn pending_mut(&mut self, tag: Tag) -> Option<&mut Pending> {
+        self.sent.get_mut(&tag).map(|outstanding| &mut outstanding.pending)
+    }
+
+    /// The first request that `wanted` says yes to.
+    pub(crate) fn find(&self, wanted: impl Fn(&Pending) -> bool) -> Option<Tag> {
+        self.sent.values().find(|outstanding| wanted(&outstanding.pending)).map(|outstanding| outstanding.tag)
+    }
+
+    /// Whether `wanted` says yes to any, sent or waiting.
+    pub(crate) fn any(&self, wanted: impl Fn(&Pending) -> bool) -> bool {
+        self.sent.values().any(|outstanding| wanted(&outstanding.pending))
+            || self.waiting.iter().any(|(_, pending)| wanted(pending))
+    }
+
+    /// How many are under way.
+    pub(crate) fn len(&self) -> usize {
+        self.sent.len() + self.waiting.len()
+    }
+
+    /// Whether any but pings and waiting locks are under way: a reply is due.
+    pub(crate) fn is_reply_due(&self) -> bool {
+        self.sent.values().any(|outstanding| match &outstanding.request {
+            Request::Lock(lock) => lock.action != LockAction::Wait,
+            _ => true,
+        })
+    }
+
+    /// The requests under way by kind.
+    pub(crate) fn kinds(&self) -> BTreeMap<&'static str, u64> {
+        let mut kinds = BTreeMap::new();
+        let waiting = self.waiting.iter().map(|(request, _)| request);
+        for request in self.sent.values().map(|outstanding| &outstanding.request).chain(waiting) {
+            *kinds.entry(request.name()).or_default() += 1;
+        }
+        kinds
+    }
+
+    /// The connection is gone: hands back what must not be sent again and what is of no more use; the rest waits, in
+    /// the order in which it was sent.
+    pub(crate) fn interrupted(&mut self) -> Vec<Pending> {
+        let mut sent: Vec<Outstanding> = std::mem::take(&mut self.sent).into_values().collect();
+        sent.sort_unstable_by_key(|outstanding| outstanding.order);
+        let mut given_up = Vec::new();
+        for outstanding in sent.into_iter().rev() {
+            let Outstanding { request, mut pending, .. } = outstanding;
+            if is_repeatable(&request) && pending.restart() {
+                self.waiting.push_front((request, pending));
+            } else {
+                given_up.push(pending);
+            }
+        }
+        given_up.reverse();
+        given_up
+    }
+
+    /// Takes out the waiting requests that do not outlive the deadline.
+    pub(crate) fn give_up_waiting(&mut self) -> Vec<Pending> {
+        let mut given_up = Vec::new();
+        for (request, pending) in std::mem::take(&mut self.waiting) {
+            if pending.outlives_deadline() {
+                self.waiting.push_back((request, pending));
+            } else {
+                given_up.push(pending);
+            }
+        }
+        given_up
+    }
+}

@@ -1,0 +1,102 @@
+//! What the client has done so far, for people.
+
+use crate::core::Client;
+use crate::link::LinkState;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use wirefs_op::{Request, Time};
+
+/// How often one kind of request was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestCount {
+    /// The message's name.
+    pub name: &'static str,
+    /// How often.
+    pub count: u64,
+}
+
+/// Counts since the mount began.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Calls by the kernel.
+    pub calls: u64,
+    /// Bytes sent, frames' own bytes included.
+    pub bytes_out: u64,
+    /// Bytes received.
+    pub bytes_in: u64,
+    /// Frames sent.
+    pub frames_out: u64,
+    /// Frames received.
+    pub frames_in: u64,
+    /// Names answered from memory.
+    pub name_hits: u64,
+    /// Names that had to be asked for.
+    pub name_misses: u64,
+    /// Reads answered from memory.
+    pub data_hits: u64,
+    /// Reads that had to wait.
+    pub data_misses: u64,
+    requests: BTreeMap<&'static str, u64>,
+}
+
+impl Counters {
+    pub(crate) fn count(&mut self, request: &Request) {
+        *self.requests.entry(request.name()).or_default() += 1;
+    }
+
+    /// Requests by kind, by name.
+    pub fn requests(&self) -> Vec<RequestCount> {
+        self.requests.iter().map(|(name, count)| RequestCount { name, count: *count }).collect()
+    }
+}
+
+/// The client at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    /// Counts since the mount began.
+    pub counters: Counters,
+    /// Whether there is a connection, and since when.
+    pub link: LinkState,
+    /// How often the connection was lost.
+    pub losses: u64,
+    /// The least round trip of late.
+    pub rtt: Option<Duration>,
+    /// The greatest rate of late, in bytes per second, in and out.
+    pub rates: (Option<u64>, Option<u64>),
+    /// Requests under way, by kind.
+    pub in_flight: BTreeMap<&'static str, u64>,
+    /// Calls that wait for an answer.
+    pub calls_waiting: usize,
+    /// Bytes written by programs and not yet acknowledged by the server.
+    pub unacknowledged_bytes: u64,
+    /// Nodes known.
+    pub nodes: usize,
+    /// Bytes of contents remembered.
+    pub cached_bytes: usize,
+    /// When this is.
+    pub at: Time,
+}
+
+impl Client {
+    /// What the client has done and is doing.
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot {
+            counters: self.counters.clone(),
+            link: self.link.state,
+            losses: self.link.losses,
+            rtt: self.incoming.rtt(),
+            rates: (self.incoming.rate(), self.outgoing.rate()),
+            in_flight: self.requests.kinds(),
+            calls_waiting: self.waiting(),
+            unacknowledged_bytes: self.files.unacknowledged(),
+            nodes: self.names.len(),
+            cached_bytes: self.files.cached_bytes(),
+            at: self.now,
+        }
+    }
+
+    /// Whether nothing is on its way to the server.
+    pub fn is_settled(&self) -> bool {
+        self.requests.len() == 0 && self.files.unacknowledged() == 0
+    }
+}

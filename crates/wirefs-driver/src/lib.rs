@@ -1,0 +1,3 @@
+//! The threads that join cores, carriers and the kernel.
+pub mod mount;
+pub mod serve;

@@ -1,0 +1,189 @@
+//! The mounting side: the client core between the kernel's requests and a carrier.
+//!
+//! ```text
+//!  /dev/fuse ── FUSE threads ──┐                      ┌── inline, non-blocking ──> carrier
+//!                              ├── Client (one lock) ─┤
+//!  /dev/fuse <── reader thread ┘                      └── reader thread <───────── carrier
+//! ```
+//!
+//! A warm answer is given by the FUSE thread that read the request. A miss is sent by it, and answered by the thread
+//! that reads the carrier. Invalidations wait for the kernel, which may wait for our answers: they have a thread of
+//! their own, and so have the answers that must come after them.
+
+mod engine;
+mod front;
+mod handshake;
+mod invalidation;
+mod random;
+mod signals;
+mod status;
+mod ticker;
+mod wire;
+
+pub use handshake::ConnectError;
+pub use status::MountStatus;
+
+use engine::Engine;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use wirefs_cache::Mode;
+use wirefs_carrier::{Dial, PeerInfo};
+use wirefs_client::Attachment;
+use wirefs_fuse::{MountOptions, Session, SessionOptions, StartError, UnmountError};
+use wirefs_op::Errno;
+
+/// What to mount, and how.
+#[derive(Clone)]
+pub struct MountPlan {
+    /// How to reach the server, as often as it takes.
+    pub dial: Arc<dyn Dial>,
+    /// The directory below the export, without a leading `/`.
+    pub path: Vec<u8>,
+    /// Who mounts, for the server's log.
+    pub user: String,
+    /// When to validate, publish, fetch.
+    pub mode: Mode,
+    /// How long a call may wait for a silent server; `None`: for ever.
+    pub deadline: Option<Duration>,
+    /// File contents remembered, in bytes, at most.
+    pub cache_bytes_max: usize,
+    /// Threads that read requests from the kernel.
+    pub threads: usize,
+    /// The user whose files the server user's files are shown as.
+    pub uid: u32,
+    /// The group likewise.
+    pub gid: u32,
+}
+
+/// Why a mount could not be made, after the server was reached.
+#[derive(Debug, thiserror::Error)]
+pub enum MountError {
+    /// The kernel would not mount.
+    #[error(transparent)]
+    Mount(#[from] wirefs_fuse::MountError),
+    /// The kernel would not be served.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// No thread could be made.
+    #[error("a thread could not be started: {0}")]
+    Thread(#[from] std::io::Error),
+}
+
+/// A server that was reached, with its tree attached; nothing is mounted yet.
+pub struct Connected {
+    plan: MountPlan,
+    engine: Arc<Engine>,
+    attached: handshake::Attached,
+}
+
+/// Reaches the server and attaches its tree.
+///
+/// # Errors
+/// The server cannot be reached, refuses us, or does not have that directory; each says what to do.
+///
+/// # Cost
+/// The carrier's dial and 2 round trips.
+pub fn connect(plan: MountPlan) -> Result<Connected, ConnectError> {
+    let session = random::session_id().map_err(ConnectError::Random)?;
+    let carrier = plan.dial.dial()?;
+    let attached = handshake::shake_hands(carrier, session, &plan)?;
+    let engine = Arc::new(Engine::new(&plan, session, &attached));
+    Ok(Connected { plan, engine, attached })
+}
+
+impl Connected {
+    /// What the server said of the tree.
+    pub fn attachment(&self) -> &Attachment {
+        &self.attached.attachment
+    }
+
+    /// Who the server is.
+    pub fn peer(&self) -> &PeerInfo {
+        &self.attached.carrier.peer
+    }
+
+    /// Mounts. Programs can use the mount once this returns.
+    ///
+    /// # Errors
+    /// The kernel refuses; the text says what to do.
+    pub fn mount(
+        self,
+        mountpoint: &Path,
+        options: &MountOptions,
+        posix_acl: bool,
+    ) -> Result<Mounted, MountError> {
+        let Connected { plan, engine, attached } = self;
+        let device = wirefs_fuse::mount(mountpoint, options)?;
+        let session_options =
+            SessionOptions { threads: plan.threads.max(1), posix_acl, ..SessionOptions::default() };
+        let front = Arc::clone(&engine);
+        let started = wire::start(&engine, attached, plan)
+            .and_then(|()| ticker::start(&engine))
+            .map_err(MountError::Thread)
+            .and_then(|()| Ok(Session::start(device, front, session_options)?));
+        let session = match started {
+            Ok(session) => session,
+            Err(error) => {
+                // INVARIANT: no caller may be left waiting on a mount that nobody serves.
+                let _ = wirefs_fuse::unmount(mountpoint, true);
+                engine.stop();
+                return Err(error);
+            }
+        };
+        invalidation::start(&engine, session.notifier())?;
+        Ok(Mounted { engine, session, mountpoint: mountpoint.to_path_buf() })
+    }
+}
+
+/// A mount that is served.
+pub struct Mounted {
+    engine: Arc<Engine>,
+    session: Session,
+    mountpoint: PathBuf,
+}
+
+/// Asks and commands a mount from other threads than the one that waits for its end.
+#[derive(Clone)]
+pub struct MountControl {
+    engine: Arc<Engine>,
+    mountpoint: PathBuf,
+}
+
+impl Mounted {
+    /// A handle for other threads.
+    pub fn control(&self) -> MountControl {
+        MountControl { engine: Arc::clone(&self.engine), mountpoint: self.mountpoint.clone() }
+    }
+
+    /// Waits until it is unmounted, then until what was on its way is at the server, at most as long as a caller would
+    /// have waited.
+    pub fn wait(self) {
+        let _ = self.session.join();
+        self.engine.settle();
+        self.engine.stop();
+    }
+}
+
+impl MountControl {
+    /// What it has done and is doing.
+    pub fn status(&self) -> MountStatus {
+        self.engine.status(&self.mountpoint)
+    }
+
+    /// Waits until everything is on the server's stable storage.
+    ///
+    /// # Errors
+    /// As `syncfs`.
+    pub fn sync(&self) -> Result<(), Errno> {
+        self.engine.sync()
+    }
+
+    /// Unmounts; `lazy` takes it out of sight at once, whoever still uses it.
+    ///
+    /// # Errors
+    /// It is busy, or gone.
+    pub fn unmount(&self, lazy: bool) -> Result<(), UnmountError> {
+        wirefs_fuse::unmount(&self.mountpoint, lazy)
+    }
+}

@@ -1,0 +1,240 @@
+//! The client core under its lock, and what is done with its outputs.
+
+use super::MountPlan;
+use super::handshake::Attached;
+use super::invalidation::Notice;
+use super::status::MountStatus;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
+use std::time::{Duration, Instant};
+use wirefs_carrier::{Class, Closer, Outbox, PeerInfo};
+use wirefs_client::call::{Answer, Call, CallId, Caller, ROOT};
+use wirefs_client::{Client, Config, Lane, Output};
+use wirefs_fuse::Reply;
+use wirefs_op::message::version::SessionId;
+use wirefs_op::{Errno, Time};
+
+/// Ids of our own calls; the kernel's count up from 2.
+const OWN_CALLS: u64 = 1 << 63;
+/// How long an unmount waits for what is on its way, when callers would have waited for ever.
+const SETTLE: Duration = Duration::from_secs(30);
+
+/// Who waits for an answer.
+pub(super) enum Waiting {
+    Kernel { reply: Reply, pid: u32 },
+    Own(mpsc::Sender<Answer>),
+}
+
+pub(super) struct State {
+    pub(super) client: Client,
+    pub(super) waiting: BTreeMap<CallId, Waiting>,
+    /// Callers that got a signal and still wait.
+    pub(super) signalled: BTreeMap<CallId, u32>,
+    pub(super) outbox: Option<Outbox>,
+    pub(super) closer: Option<Closer>,
+    pub(super) peer: PeerInfo,
+}
+
+/// One mount's machinery.
+pub(super) struct Engine {
+    started: Instant,
+    state: Mutex<State>,
+    pub(super) session: SessionId,
+    config: Config,
+    notices: mpsc::Sender<Notice>,
+    pub(super) notices_to_send: Mutex<Option<mpsc::Receiver<Notice>>>,
+    stopped: AtomicBool,
+    pub(super) stop_signal: (Mutex<()>, Condvar),
+    own_calls: AtomicU64,
+}
+
+/// What is left to do once the lock is free.
+#[derive(Default)]
+pub(super) struct Work {
+    answers: Vec<(Waiting, Answer)>,
+    flush: Option<Outbox>,
+    hang_up: Option<Closer>,
+}
+
+impl Engine {
+    pub(super) fn new(plan: &MountPlan, session: SessionId, attached: &Attached) -> Engine {
+        let config = Config {
+            mode: plan.mode,
+            deadline: plan.deadline,
+            uid: plan.uid,
+            gid: plan.gid,
+            cache_bytes_max: plan.cache_bytes_max,
+        };
+        let (notices, notices_to_send) = mpsc::channel();
+        let client = Client::new(config, attached.attachment.clone(), Time(0));
+        Engine {
+            started: Instant::now(),
+            state: Mutex::new(State {
+                client,
+                waiting: BTreeMap::new(),
+                signalled: BTreeMap::new(),
+                outbox: None,
+                closer: None,
+                peer: attached.carrier.peer.clone(),
+            }),
+            session,
+            config,
+            notices,
+            notices_to_send: Mutex::new(Some(notices_to_send)),
+            stopped: AtomicBool::new(false),
+            stop_signal: (Mutex::new(()), Condvar::new()),
+            own_calls: AtomicU64::new(OWN_CALLS),
+        }
+    }
+
+    pub(super) fn now(&self) -> Time {
+        Time(u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    /// INVARIANT: the core does not panic half-way through a change that it could not live with; a poisoned lock is as
+    /// good as any, and better than a mount that hangs.
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does something to the core and carries out what it asks for.
+    pub(super) fn drive<R>(&self, change: impl FnOnce(&mut State, Time) -> R) -> R {
+        let mut state = self.lock();
+        // Taken under the lock, so that the core never sees time go back.
+        let now = self.now();
+        let result = change(&mut state, now);
+        let work = self.collect(&mut state);
+        drop(state);
+        work.carry_out();
+        result
+    }
+
+    fn collect(&self, state: &mut State) -> Work {
+        let mut work = Work::default();
+        let mut after_notice = false;
+        while let Some(output) = state.client.poll() {
+            match output {
+                Output::Answer(call, answer) => {
+                    state.signalled.remove(&call);
+                    let Some(waiting) = state.waiting.remove(&call) else {
+                        continue;
+                    };
+                    if after_notice {
+                        let _ = self.notices.send(Notice::Answer(waiting, answer));
+                    } else {
+                        work.answers.push((waiting, answer));
+                    }
+                }
+                Output::Send(frame, lane) => {
+                    let Some(outbox) = &state.outbox else { continue };
+                    let class = match lane {
+                        Lane::Changes => Class::Bulk,
+                        Lane::Queries => Class::Urgent,
+                    };
+                    outbox.push(frame, class);
+                    if work.flush.is_none() {
+                        work.flush = Some(outbox.clone());
+                    }
+                }
+                Output::Invalidate(what) => {
+                    after_notice = true;
+                    let _ = self.notices.send(Notice::Invalidate(what));
+                }
+                Output::HangUp => work.hang_up = state.closer.clone(),
+            }
+        }
+        work
+    }
+
+    /// Makes a call of our own and waits for its answer.
+    fn call(&self, call: Call<'_>) -> Result<Answer, Errno> {
+        let id = CallId(self.own_calls.fetch_add(1, Ordering::Relaxed));
+        let (sender, answer) = mpsc::channel();
+        self.drive(|state, now| {
+            state.waiting.insert(id, Waiting::Own(sender));
+            state.client.call(now, id, Caller::default(), call);
+        });
+        answer.recv().map_err(|_| Errno::Io)
+    }
+
+    pub(super) fn sync(&self) -> Result<(), Errno> {
+        match self.call(Call::Syncfs { node: ROOT })? {
+            Answer::Fail(errno) => Err(errno),
+            _ => Ok(()),
+        }
+    }
+
+    /// Waits until nothing is on its way to the server, within bounds.
+    pub(super) fn settle(&self) {
+        let until = Instant::now() + self.config.deadline.unwrap_or(SETTLE);
+        while Instant::now() < until && !self.lock().client.is_settled() {
+            self.pause(Duration::from_millis(5));
+        }
+    }
+
+    pub(super) fn stop(&self) {
+        self.stopped.store(true, Ordering::SeqCst);
+        let (lock, signal) = &self.stop_signal;
+        drop(lock.lock());
+        signal.notify_all();
+        let _ = self.notices.send(Notice::Stop);
+        let closer = self.lock().closer.take();
+        if let Some(closer) = closer {
+            closer.close();
+        }
+    }
+
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::SeqCst)
+    }
+
+    /// Waits for a while, or until the mount is stopped.
+    pub(super) fn pause(&self, span: Duration) {
+        let (lock, signal) = &self.stop_signal;
+        let guard = lock.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.is_stopped() {
+            let _ = signal.wait_timeout(guard, span);
+        }
+    }
+
+    pub(super) fn status(&self, mountpoint: &Path) -> MountStatus {
+        let state = self.lock();
+        MountStatus {
+            mountpoint: mountpoint.to_path_buf(),
+            peer: state.peer.clone(),
+            mode: self.config.mode,
+            deadline: self.config.deadline,
+            snapshot: state.client.snapshot(),
+            up_for: self.started.elapsed(),
+        }
+    }
+}
+
+impl Work {
+    fn carry_out(self) {
+        for (waiting, answer) in self.answers {
+            waiting.answer(answer);
+        }
+        if let Some(outbox) = self.flush {
+            outbox.flush();
+        }
+        if let Some(closer) = self.hang_up {
+            closer.close();
+        }
+    }
+}
+
+impl Waiting {
+    pub(super) fn answer(self, answer: Answer) {
+        match self {
+            Waiting::Kernel { reply, .. } => reply.answer(answer),
+            // The one who asked may have gone.
+            Waiting::Own(sender) => drop(sender.send(answer)),
+        }
+    }
+}
+
+/// The engine as threads hold it.
+pub(super) type Shared = Arc<Engine>;

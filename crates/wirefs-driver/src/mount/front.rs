@@ -1,0 +1,36 @@
+//! The kernel's side: each request goes straight into the core.
+
+use super::engine::{Engine, Waiting};
+use super::signals::is_dying;
+use wirefs_client::call::{Call, CallId, Caller};
+use wirefs_fuse::{FileSystem, Reply};
+
+impl FileSystem for Engine {
+    fn call(&self, caller: Caller, call: Call<'_>, reply: Reply) {
+        let id = reply.id();
+        self.drive(|state, now| {
+            if !matches!(call, Call::Forget { .. }) {
+                state.waiting.insert(id, Waiting::Kernel { reply, pid: caller.pid });
+            }
+            state.client.call(now, id, caller, call);
+        });
+    }
+
+    /// A lock that is waited for is withdrawn. Anything else goes on, as on a local disk, unless its caller is being
+    /// killed: nobody will look at the answer then.
+    fn interrupt(&self, call: CallId) -> bool {
+        self.drive(|state, now| {
+            let Some(Waiting::Kernel { pid, .. }) = state.waiting.get(&call) else {
+                return false;
+            };
+            let pid = *pid;
+            state.client.call(now, call, Caller::default(), Call::Interrupt { call });
+            if is_dying(pid) {
+                state.client.abandon(now, call);
+            } else {
+                state.signalled.insert(call, pid);
+            }
+            true
+        })
+    }
+}

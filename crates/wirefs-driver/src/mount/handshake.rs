@@ -1,0 +1,170 @@
+//! Version and attach, before anything else goes over a new connection.
+
+use super::MountPlan;
+use bytes::Bytes;
+use std::collections::VecDeque;
+use std::sync::mpsc;
+use std::time::Duration;
+use wirefs_carrier::{Carrier, CarrierLost, DialError, SendProgress};
+use wirefs_client::Attachment;
+use wirefs_op::limits::MESSAGE_BYTES_MAX;
+use wirefs_op::message::attach::Tattach;
+use wirefs_op::message::version::{SessionId, Tversion, VERSION};
+use wirefs_op::wire::{Malformed, Text};
+use wirefs_op::{NOTAG, Reply, Request, Tag, TreePath};
+
+/// How long the server may take over each step.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Why a server could not be attached. Each text says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// It could not be reached.
+    #[error(transparent)]
+    Dial(#[from] DialError),
+    /// The connection broke.
+    #[error("the server closed the connection: {0}")]
+    Lost(#[from] CarrierLost),
+    /// It does not answer.
+    #[error("the server took the connection but does not answer; is it a wirefs server?")]
+    Silent,
+    /// It speaks otherwise.
+    #[error(
+        "the server speaks `{theirs}`, this program `op2`: install the same version of wirefs on both sides"
+    )]
+    Version {
+        /// What the server speaks.
+        theirs: String,
+    },
+    /// It breaks the protocol.
+    #[error(
+        "the server does not keep to the protocol ({0}): install the same version of wirefs on both sides"
+    )]
+    Protocol(#[from] Malformed),
+    /// It refuses.
+    #[error("the server refuses: {0}")]
+    Refused(String),
+    /// The directory cannot be had.
+    #[error("the server cannot give `/{path}`: {text}; check the path after the server's name")]
+    Attach {
+        /// The path asked for, below the export.
+        path: String,
+        /// What the server says.
+        text: String,
+    },
+    /// The path is not one that can be asked for.
+    #[error("`/{0}` is not a path that can be mounted: leave out `.` and `..`")]
+    Path(String),
+    /// The kernel has no random numbers.
+    #[error("cannot read /dev/urandom: {0}")]
+    Random(#[source] std::io::Error),
+}
+
+/// A connection that is ready for requests.
+pub(super) struct Attached {
+    pub(super) carrier: Carrier,
+    pub(super) attachment: Attachment,
+    pub(super) resumed: bool,
+}
+
+/// Opens or resumes the session and attaches the tree.
+pub(super) fn shake_hands(
+    mut carrier: Carrier,
+    session: SessionId,
+    plan: &MountPlan,
+) -> Result<Attached, ConnectError> {
+    let shown_path = String::from_utf8_lossy(&plan.path).into_owned();
+    let path = TreePath::from_bytes(Bytes::copy_from_slice(&plan.path))
+        .ok_or_else(|| ConnectError::Path(shown_path.clone()))?;
+    let patience = Patience::start(&carrier);
+    let result = (|| {
+        let version =
+            Tversion { msize: MESSAGE_BYTES_MAX as u32, version: Text::new(VERSION), features: 0, session };
+        let attach = Tattach { uname: Text::new(plan.user.as_bytes()), path };
+        // The second does not wait for the first's answer: one round trip for both.
+        send(
+            &mut carrier,
+            [Request::Version(version).encode(NOTAG), Request::Attach(attach).encode(Tag(0))],
+        )?;
+        let version = match receive(&mut carrier)? {
+            Reply::Version(version) if version.version.as_bytes() == VERSION => version,
+            Reply::Version(version) => {
+                return Err(ConnectError::Version { theirs: version.version.to_string() });
+            }
+            Reply::Error(error) => return Err(ConnectError::Refused(error.ename.to_string())),
+            _ => {
+                return Err(Malformed { what: "no answer to Tversion", at: 0 }.into());
+            }
+        };
+        let attach = match receive(&mut carrier)? {
+            Reply::Attach(attach) => attach,
+            Reply::Error(error) => {
+                return Err(ConnectError::Attach { path: shown_path, text: error.ename.to_string() });
+            }
+            _ => {
+                return Err(Malformed { what: "no answer to Tattach", at: 0 }.into());
+            }
+        };
+        let attachment = Attachment {
+            root: attach.root,
+            uid: attach.uid,
+            gid: attach.gid,
+            acts_for_callers: attach.acts_for_callers,
+            read_only: attach.read_only,
+            boot: version.boot,
+        };
+        Ok((attachment, version.resumed))
+    })();
+    let in_time = patience.end();
+    match result {
+        Ok((attachment, resumed)) => Ok(Attached { carrier, attachment, resumed }),
+        Err(ConnectError::Lost(_)) if !in_time => Err(ConnectError::Silent),
+        Err(error) => {
+            carrier.closer.close();
+            Err(error)
+        }
+    }
+}
+
+fn send(
+    carrier: &mut Carrier,
+    frames: impl IntoIterator<Item = wirefs_op::Frame>,
+) -> Result<(), ConnectError> {
+    let mut queue = VecDeque::from_iter(frames);
+    while carrier.sink.send(&mut queue)? == SendProgress::Blocked {
+        carrier.sink.wait_writable(PATIENCE)?;
+    }
+    Ok(())
+}
+
+fn receive(carrier: &mut Carrier) -> Result<Reply, ConnectError> {
+    let body = carrier.source.receive()?.ok_or(CarrierLost::Closed)?;
+    Ok(Reply::decode(body)?.1)
+}
+
+/// Closes the carrier when the server takes too long, so that no receive waits for ever.
+struct Patience {
+    done: mpsc::Sender<()>,
+    watch: Option<std::thread::JoinHandle<bool>>,
+}
+
+impl Patience {
+    fn start(carrier: &Carrier) -> Patience {
+        let (done, wait) = mpsc::channel();
+        let closer = carrier.closer.clone();
+        let watch = std::thread::Builder::new().name("wirefs-patience".into()).spawn(move || {
+            let in_time = wait.recv_timeout(PATIENCE).is_ok();
+            if !in_time {
+                closer.close();
+            }
+            in_time
+        });
+        Patience { done, watch: watch.ok() }
+    }
+
+    /// Whether it ended in time.
+    fn end(self) -> bool {
+        let _ = self.done.send(());
+        self.watch.is_none_or(|watch| watch.join().unwrap_or(true))
+    }
+}

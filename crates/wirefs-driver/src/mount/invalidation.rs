@@ -1,0 +1,31 @@
+//! Telling the kernel what to forget, in a thread that may wait for the kernel.
+
+use super::engine::{Shared, Waiting};
+use std::io;
+use std::sync::PoisonError;
+use wirefs_client::call::{Answer, Invalidate};
+use wirefs_fuse::Notifier;
+
+/// What is to be told, in order.
+pub(super) enum Notice {
+    Invalidate(Invalidate),
+    /// An answer whose caller must not go on before what came earlier is forgotten.
+    Answer(Waiting, Answer),
+    Stop,
+}
+
+pub(super) fn start(engine: &Shared, notifier: Notifier) -> io::Result<()> {
+    let receiver = engine.notices_to_send.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let Some(receiver) = receiver else { return Ok(()) };
+    std::thread::Builder::new().name("wirefs-notices".into()).spawn(move || {
+        while let Ok(notice) = receiver.recv() {
+            match notice {
+                // A kernel that will not forget is about to be unmounted; its caches time out within the window.
+                Notice::Invalidate(what) => drop(notifier.invalidate(&what)),
+                Notice::Answer(waiting, answer) => waiting.answer(answer),
+                Notice::Stop => return,
+            }
+        }
+    })?;
+    Ok(())
+}

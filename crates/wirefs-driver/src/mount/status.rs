@@ -1,0 +1,24 @@
+//! What a mount tells of itself.
+
+use std::path::PathBuf;
+use std::time::Duration;
+use wirefs_cache::Mode;
+use wirefs_carrier::PeerInfo;
+use wirefs_client::Snapshot;
+
+/// One mount at one moment.
+#[derive(Clone, Debug)]
+pub struct MountStatus {
+    /// Where it is mounted.
+    pub mountpoint: PathBuf,
+    /// Who the server is, and over what.
+    pub peer: PeerInfo,
+    /// When it validates, publishes, fetches.
+    pub mode: Mode,
+    /// How long calls wait for a silent server; `None`: for ever.
+    pub deadline: Option<Duration>,
+    /// What the core has done and is doing.
+    pub snapshot: Snapshot,
+    /// Since when it is mounted.
+    pub up_for: Duration,
+}

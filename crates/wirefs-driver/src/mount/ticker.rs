@@ -1,0 +1,29 @@
+//! The clock's thread: lets the core's time pass, and looks after callers that got a signal.
+
+use super::engine::Shared;
+use super::signals::is_dying;
+use std::io;
+use std::time::Duration;
+use wirefs_client::call::CallId;
+
+const TICK: Duration = Duration::from_millis(250);
+
+pub(super) fn start(engine: &Shared) -> io::Result<()> {
+    let engine = Shared::clone(engine);
+    std::thread::Builder::new().name("wirefs-ticker".into()).spawn(move || {
+        while !engine.is_stopped() {
+            engine.pause(TICK);
+            let signalled: Vec<(CallId, u32)> =
+                engine.lock().signalled.iter().map(|(call, pid)| (*call, *pid)).collect();
+            let dying: Vec<CallId> =
+                signalled.into_iter().filter(|(_, pid)| is_dying(*pid)).map(|(call, _)| call).collect();
+            engine.drive(|state, now| {
+                for call in dying {
+                    state.client.abandon(now, call);
+                }
+                state.client.tick(now);
+            });
+        }
+    })?;
+    Ok(())
+}

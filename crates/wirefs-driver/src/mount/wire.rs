@@ -1,0 +1,91 @@
+//! The carrier's thread: receives, and dials again when the connection breaks.
+
+use super::MountPlan;
+use super::engine::Shared;
+use super::handshake::{Attached, shake_hands};
+use super::random;
+use std::io;
+use std::time::Duration;
+use wirefs_carrier::{FrameSource, Outbox};
+
+/// The first wait before dialling again; each further one is twice as long.
+const RETRY_FIRST: Duration = Duration::from_millis(100);
+/// The longest wait before dialling again.
+const RETRY_MAX: Duration = Duration::from_secs(5);
+
+pub(super) fn start(engine: &Shared, attached: Attached, plan: MountPlan) -> io::Result<()> {
+    let engine = Shared::clone(engine);
+    let source = install(&engine, attached, false);
+    std::thread::Builder::new().name("wirefs-wire".into()).spawn(move || run(&engine, source, &plan))?;
+    Ok(())
+}
+
+fn run(engine: &Shared, mut source: Box<dyn FrameSource>, plan: &MountPlan) {
+    loop {
+        receive(engine, source.as_mut());
+        drop_connection(engine);
+        source = match dial_again(engine, plan) {
+            Some(attached) => install(engine, attached, true),
+            None => return,
+        };
+    }
+}
+
+/// Receives until the connection breaks or the server breaks the protocol.
+fn receive(engine: &Shared, source: &mut dyn FrameSource) {
+    while let Ok(Some(body)) = source.receive() {
+        if engine.is_stopped() || engine.drive(|state, now| state.client.receive(now, body)).is_err() {
+            return;
+        }
+    }
+}
+
+fn drop_connection(engine: &Shared) {
+    engine.drive(|state, now| {
+        if let Some(outbox) = state.outbox.take() {
+            outbox.close();
+        }
+        if let Some(closer) = state.closer.take() {
+            closer.close();
+        }
+        state.client.lost(now);
+    });
+}
+
+/// Takes a connection into use; hands back its receiving side.
+fn install(engine: &Shared, attached: Attached, again: bool) -> Box<dyn FrameSource> {
+    let Attached { carrier, attachment, resumed } = attached;
+    let closer = carrier.closer.clone();
+    // A loss that the writer finds ends the receiver too, which sees to the rest.
+    let on_lost = closer.clone();
+    let outbox = Outbox::start(carrier.sink, carrier.closer, move |_| on_lost.close());
+    engine.drive(|state, now| {
+        state.outbox = Some(outbox);
+        state.closer = Some(closer);
+        state.peer = carrier.peer;
+        if again {
+            state.client.connected(now, attachment, resumed);
+        }
+    });
+    carrier.source
+}
+
+/// Dials until the server is back; `None` when the mount is stopped. A server that has another tree there now is not
+/// the one that was mounted.
+fn dial_again(engine: &Shared, plan: &MountPlan) -> Option<Attached> {
+    let mut wait = RETRY_FIRST;
+    let root = engine.lock().client.root_id();
+    while !engine.is_stopped() {
+        let dialled = plan.dial.dial_again().ok();
+        let attached = dialled.and_then(|carrier| shake_hands(carrier, engine.session, plan).ok());
+        match attached {
+            Some(attached) if attached.attachment.root.id == root => return Some(attached),
+            Some(attached) => attached.carrier.closer.close(),
+            None => {}
+        }
+        let spread = Duration::from_millis(random::below(wait.as_millis() as u64 / 2 + 1));
+        engine.pause(wait + spread);
+        wait = (wait * 2).min(RETRY_MAX);
+    }
+    None
+}

@@ -1,0 +1,94 @@
+//! The serving side: connections, workers and the clock around [`wirefs_server::Sessions`].
+//!
+//! ```text
+//!   carrier ──► reader thread ──► core (one lock) ──► quick request: right here, while none is slow
+//!                  ▲                   │         └──► else: a worker of the pool ──► tree
+//!                  │                   ▼                                             │
+//!   carrier ◄── outbox ◄── replies (whoever has one writes it, in its own thread) ◄──┘
+//! ```
+//! Lock order: the core before an outbox, a reader's slot or the pool; nothing is taken under those.
+
+mod connection;
+mod core;
+mod execute;
+mod listen;
+mod options;
+mod pool;
+mod reader;
+mod relief;
+mod replies;
+mod shared;
+mod status;
+
+pub use options::ServeOptions;
+pub use status::{ClientStatus, ServeStatus};
+
+use shared::Shared;
+use std::io;
+use std::sync::Arc;
+use wirefs_carrier::{Carrier, Listener};
+use wirefs_server::Tree;
+
+/// One running server: a tree, its clients, and the threads between.
+///
+/// Dropping it stops it.
+#[derive(Debug)]
+pub struct Server {
+    shared: Arc<Shared>,
+}
+
+impl Server {
+    /// Starts a server without clients.
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub fn start(tree: Arc<dyn Tree>, options: ServeOptions) -> io::Result<Server> {
+        let shared = Arc::new(Shared::new(tree, options));
+        relief::start(&shared)?;
+        Ok(Server { shared })
+    }
+
+    /// Serves one client, on a thread of its own, until it goes.
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub fn connect(&self, carrier: Carrier) -> io::Result<()> {
+        reader::start(&self.shared, carrier)
+    }
+
+    /// Serves one client on this thread until its connection ends.
+    pub fn serve(&self, carrier: Carrier) {
+        reader::run(&self.shared, carrier);
+    }
+
+    /// Takes connections from `listener` until the server stops. Handshakes are made on the connections' threads.
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub fn listen(&self, listener: Listener) -> io::Result<()> {
+        listen::start(&self.shared, listener)
+    }
+
+    /// What the server is doing.
+    pub fn status(&self) -> ServeStatus {
+        self.shared.status()
+    }
+
+    /// Stops: takes nothing more, lets running requests finish for a while, ends all sessions, closes all
+    /// connections. Returns whether everything had ended by then.
+    ///
+    /// # Cost
+    /// Waits at most for `drain_max` and two more seconds.
+    pub fn stop(&self) -> bool {
+        self.shared.stop()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,128 @@
+//! The core behind its lock: what it decides becomes effects, which are carried out after the lock is released.
+
+use super::connection::Connection;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use wirefs_carrier::Class;
+use wirefs_op::{Reply, Time, TreePath};
+use wirefs_server::{Attached, ConnectionKey, Input, Job, JobKey, Output, Parting, SessionKey, Sessions};
+
+/// A job that runs or waits for a worker, as the one sees it who may have to stop it.
+#[derive(Debug, Default)]
+pub(super) struct Ticket {
+    stopped: AtomicBool,
+}
+
+impl Ticket {
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Acquire)
+    }
+}
+
+/// A job with what is needed to carry it out.
+pub(super) struct Task {
+    pub(super) job: Job,
+    pub(super) ticket: Arc<Ticket>,
+    pub(super) connection: Option<Arc<Connection>>,
+}
+
+/// What is to be done once the lock is released.
+#[derive(Default)]
+pub(super) struct Effects {
+    pub(super) flushes: Vec<Arc<Connection>>,
+    pub(super) attaches: Vec<(ConnectionKey, SessionKey, TreePath, Option<Attached>)>,
+    pub(super) tasks: Vec<Task>,
+    pub(super) ends: Vec<SessionKey>,
+    pub(super) closes: Vec<(Arc<Connection>, Parting)>,
+    /// A job was told to stop.
+    pub(super) stopped: bool,
+}
+
+/// The machine and the threads' view of what it speaks about.
+pub(super) struct Core {
+    pub(super) sessions: Sessions,
+    pub(super) connections: BTreeMap<ConnectionKey, Arc<Connection>>,
+    tickets: BTreeMap<JobKey, Arc<Ticket>>,
+    pub(super) requests: BTreeMap<&'static str, u64>,
+    /// Bytes received and sent over connections that are gone.
+    pub(super) past_bytes: (u64, u64),
+    pub(super) connections_begun: u64,
+    pub(super) stopping: bool,
+    /// Threads that wait for work to end.
+    pub(super) watchers: usize,
+}
+
+impl Core {
+    pub(super) fn new(sessions: Sessions) -> Core {
+        Core {
+            sessions,
+            connections: BTreeMap::new(),
+            tickets: BTreeMap::new(),
+            requests: BTreeMap::new(),
+            past_bytes: (0, 0),
+            connections_begun: 0,
+            stopping: false,
+            watchers: 0,
+        }
+    }
+
+    /// Hands in what happened. Replies go to their outboxes and stops to their tickets here, under the lock, so that
+    /// neither can be overtaken; the rest becomes effects.
+    pub(super) fn handle(&mut self, now: Time, input: Input, effects: &mut Effects) {
+        if let Input::Finished(key) = &input {
+            self.tickets.remove(key);
+        }
+        self.sessions.handle(now, input);
+        while let Some(output) = self.sessions.poll() {
+            match output {
+                Output::Reply { connection, tag, reply } => {
+                    if let Some(connection) = self.connections.get(&connection) {
+                        connection.outbox.push(reply.encode(tag), class_at_once(&reply));
+                        effects.flushes.push(Arc::clone(connection));
+                    }
+                }
+                Output::Attach { connection, session, path, before } => {
+                    effects.attaches.push((connection, session, path, before))
+                }
+                Output::Execute(job) => effects.tasks.push(self.task(job)),
+                Output::Stop(key) => {
+                    if let Some(ticket) = self.tickets.get(&key) {
+                        ticket.stopped.store(true, Ordering::Release);
+                        effects.stopped = true;
+                    }
+                }
+                Output::EndSession(session) => effects.ends.push(session),
+                Output::Close { connection, why } => {
+                    if let Some(connection) = self.forget(connection) {
+                        effects.closes.push((connection, why));
+                    }
+                }
+            }
+        }
+    }
+
+    fn task(&mut self, job: Job) -> Task {
+        let ticket = Arc::new(Ticket::default());
+        self.tickets.insert(job.key, Arc::clone(&ticket));
+        *self.requests.entry(job.request.name()).or_default() += 1;
+        let connection = job.connection.and_then(|connection| self.connections.get(&connection)).cloned();
+        Task { job, ticket, connection }
+    }
+
+    /// Strikes a connection off the list.
+    pub(super) fn forget(&mut self, connection: ConnectionKey) -> Option<Arc<Connection>> {
+        let connection = self.connections.remove(&connection)?;
+        connection.leave();
+        let (received, sent) = &mut self.past_bytes;
+        *received += connection.received_bytes.load(Ordering::Relaxed);
+        *sent += connection.outbox.sent().1;
+        Some(connection)
+    }
+}
+
+/// The class of a reply that the core makes. Rflush promises that no reply to another request is still to come, so it
+/// may not overtake the data of that one.
+fn class_at_once(reply: &Reply) -> Class {
+    if matches!(reply, Reply::Flush(_)) { Class::Bulk } else { Class::Urgent }
+}

@@ -1,0 +1,44 @@
+//! Taking connections.
+
+use super::reader;
+use super::shared::Shared;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use wirefs_carrier::{AcceptError, Listener};
+
+/// How long a peer may take for its handshake.
+const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
+
+/// Starts a thread that takes connections until the server stops.
+pub(super) fn start(shared: &Arc<Shared>, listener: Listener) -> io::Result<()> {
+    if !shared.add_listener(listener.closer()) {
+        return Ok(());
+    }
+    let shared = Arc::clone(shared);
+    std::thread::Builder::new()
+        .name("wirefs-listen".into())
+        .spawn(move || accept(&shared, &listener))
+        .map(drop)
+}
+
+fn accept(shared: &Arc<Shared>, listener: &Listener) {
+    loop {
+        let pending = match listener.accept() {
+            Ok(pending) => pending,
+            Err(AcceptError::Closed) => return,
+            Err(error) => {
+                eprintln!("wirefs: {}: {error}", listener.address());
+                return;
+            }
+        };
+        let shared = Arc::clone(shared);
+        let serve = move || match pending.finish(HANDSHAKE_MAX) {
+            Ok(carrier) => reader::run(&shared, carrier),
+            Err(error) => eprintln!("wirefs: {error}"),
+        };
+        if let Err(error) = std::thread::Builder::new().name("wirefs-reader".into()).spawn(serve) {
+            eprintln!("wirefs: no thread for a connection: {error}");
+        }
+    }
+}

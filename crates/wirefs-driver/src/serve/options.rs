@@ -1,0 +1,35 @@
+//! What a server can be told.
+
+use std::time::Duration;
+use wirefs_op::message::version::BootId;
+
+/// How many replies a session's slow requests may hold up at once is bounded by these numbers.
+#[derive(Clone, Debug)]
+pub struct ServeOptions {
+    /// Names this run of the server; must differ from that of every earlier run.
+    pub boot: BootId,
+    /// Threads for requests, waiting locks not counted. Each session may have two beyond that.
+    pub workers_max: usize,
+    /// Of these, at most so many for one session.
+    pub session_workers_max: usize,
+    /// Threads in which locks wait, for all sessions together.
+    pub waiters_max: usize,
+    /// Of these, at most so many for one session.
+    pub session_waiters_max: usize,
+    /// How long a stop waits for what is running.
+    pub drain_max: Duration,
+}
+
+impl ServeOptions {
+    /// The usual numbers.
+    pub fn new(boot: BootId) -> ServeOptions {
+        ServeOptions {
+            boot,
+            workers_max: 64,
+            session_workers_max: 16,
+            waiters_max: 512,
+            session_waiters_max: 128,
+            drain_max: Duration::from_secs(5),
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Worker threads: as many as requests block at the moment, shared out among sessions.
+//!
+//! A session gets at most `session_workers_max` threads and at most what is still free of `workers_max`, but always
+//! two, one of them for quick requests. So neither a session whose peer has stopped reading nor many of them keep
+//! another from being served, and streams do not hold up what is quick.
+
+mod queue;
+
+use super::connection::Connection;
+use super::core::Task;
+use super::options::ServeOptions;
+use queue::Queues;
+pub(super) use queue::{Owner, Rank};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use wirefs_server::SessionKey;
+
+/// How long a worker without work stays.
+const IDLE_MAX: Duration = Duration::from_secs(10);
+/// A worker's stack, in bytes. A tree's work is not deep.
+const STACK_BYTES: usize = 512 * 1024;
+
+/// What a worker does.
+pub(super) enum Work {
+    /// Carries out a request.
+    Task(Box<Task>),
+    /// Tells the tree that a session is over.
+    End(SessionKey),
+    /// Sends what a closed connection still holds.
+    Close(Arc<Connection>),
+}
+
+/// The workers and what waits for them.
+pub(super) struct Pool {
+    state: Mutex<State>,
+    work: Condvar,
+    settled: Condvar,
+}
+
+struct State {
+    queues: Queues,
+    threads: usize,
+    /// Workers that sleep and have no wake-up coming.
+    idle: usize,
+    /// Wake-ups that idle workers have not taken yet.
+    woken: usize,
+    /// Workers that were started and have not looked yet.
+    starting: usize,
+    stopping: bool,
+}
+
+impl Pool {
+    pub(super) fn new(options: &ServeOptions) -> Pool {
+        Pool {
+            state: Mutex::new(State {
+                queues: Queues::new(options),
+                threads: 0,
+                idle: 0,
+                woken: 0,
+                starting: 0,
+                stopping: false,
+            }),
+            work: Condvar::new(),
+            settled: Condvar::new(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether another lock of this session may wait; counts it if so.
+    pub(super) fn admit_waiter(&self, session: SessionKey) -> bool {
+        self.lock().queues.admit_waiter(session)
+    }
+
+    /// Queues work and sees to it that somebody does it. `run` is what a new thread does: [`Pool::work`].
+    pub(super) fn submit(&self, owner: Owner, rank: Rank, work: Work, run: impl FnOnce() + Send + 'static) {
+        let mut state = self.lock();
+        state.queues.push(owner, rank, work);
+        if state.queues.ready() <= state.woken + state.starting {
+            return;
+        }
+        if state.idle > 0 {
+            state.idle -= 1;
+            state.woken += 1;
+            drop(state);
+            self.work.notify_one();
+            return;
+        }
+        state.threads += 1;
+        state.starting += 1;
+        drop(state);
+        let builder = std::thread::Builder::new().name("wirefs-worker".into()).stack_size(STACK_BYTES);
+        if let Err(error) = builder.spawn(run) {
+            // What is queued is done by the workers there are, or by the next that can be had.
+            let mut state = self.lock();
+            state.threads -= 1;
+            state.starting -= 1;
+            eprintln!("wirefs: no thread for a request: {error}");
+        }
+    }
+
+    /// What a worker does until there is nothing to do for a while.
+    pub(super) fn work(&self, mut run: impl FnMut(Work)) {
+        let mut state = self.lock();
+        state.starting = state.starting.saturating_sub(1);
+        loop {
+            if let Some((owner, rank, work)) = state.queues.take() {
+                drop(state);
+                run(work);
+                state = self.lock();
+                state.queues.done(owner, rank);
+                if state.queues.is_empty() {
+                    self.settled.notify_all();
+                }
+                continue;
+            }
+            if state.stopping {
+                break;
+            }
+            state.idle += 1;
+            let sleeps = |state: &mut State| state.woken == 0 && !state.stopping;
+            let waited = self.work.wait_timeout_while(state, IDLE_MAX, sleeps);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            if state.woken > 0 {
+                state.woken -= 1;
+            } else {
+                state.idle -= 1;
+                break;
+            }
+        }
+        state.threads -= 1;
+    }
+
+    /// Waits until nothing is queued or running; false when that takes longer than `patience`.
+    pub(super) fn settle(&self, patience: Duration) -> bool {
+        let until = Instant::now() + patience;
+        let mut state = self.lock();
+        while !state.queues.is_empty() {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            state = self.settled.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        true
+    }
+
+    /// Lets the workers go once they have nothing to do.
+    pub(super) fn stop(&self) {
+        self.lock().stopping = true;
+        self.work.notify_all();
+    }
+
+    /// Threads at present.
+    pub(super) fn threads(&self) -> usize {
+        self.lock().threads
+    }
+}

@@ -1,0 +1,218 @@
+//! Where the replies of one job go.
+
+use super::connection::Connection;
+use super::core::{Effects, Task, Ticket};
+use super::execute::is_last;
+use super::shared::Shared;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+use wirefs_carrier::Class;
+use wirefs_op::message::error::Rerror;
+use wirefs_op::{Errno, Reply, Tag};
+use wirefs_server::{Input, JobKey, Order, Replies, Stopped, Weight};
+
+/// Data up to this size travels as urgent, in bytes.
+const URGENT_BYTES_MAX: usize = 4096;
+/// How long a waiting lock sleeps before it tries again unasked: locks may also be given up by programs on this
+/// machine, which tell nobody.
+const WAIT_MAX: Duration = Duration::from_millis(100);
+
+/// Whether a thread may wait for its peer to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Patience {
+    /// It is a worker, of which each session has its share.
+    Wire,
+    /// It is needed elsewhere; what it carries out has one reply, for which there is room.
+    None,
+}
+
+/// The replies to one job.
+pub(super) struct Answer<'a> {
+    shared: &'a Arc<Shared>,
+    key: JobKey,
+    tag: Tag,
+    order: Order,
+    weight: Weight,
+    ticket: Arc<Ticket>,
+    connection: Option<Arc<Connection>>,
+    patience: Patience,
+    /// A reply was sent that was not the last.
+    streams: bool,
+    /// The last reply was given, or is not wanted.
+    ended: bool,
+    /// What was known of given up locks when the last try began.
+    seen: Option<u64>,
+}
+
+impl<'a> Answer<'a> {
+    pub(super) fn new(shared: &'a Arc<Shared>, task: &Task, patience: Patience) -> Answer<'a> {
+        let waits = task.job.weight == Weight::Waits;
+        Answer {
+            shared,
+            key: task.job.key,
+            tag: task.job.tag,
+            order: task.job.order,
+            weight: task.job.weight,
+            ticket: Arc::clone(&task.ticket),
+            connection: task.connection.clone(),
+            patience,
+            streams: false,
+            ended: false,
+            seen: waits.then(|| shared.news.listen()),
+        }
+    }
+
+    /// Whether the client still waits for a last reply.
+    pub(super) fn is_owed(&self) -> bool {
+        !self.ended && !self.is_stopped()
+    }
+
+    /// Answers with an error, if anybody listens.
+    pub(super) fn fail(&mut self, errno: Errno) {
+        match self.send(Reply::Error(Rerror::from(errno))) {
+            Ok(()) | Err(Stopped) => {}
+        }
+    }
+
+    /// Sends the last reply and tells the core, in such an order that neither a request that uses the tag again nor a
+    /// flush of it can come between.
+    fn send_last(&self, connection: &Connection, reply: &Reply, class: Class) {
+        let frame = reply.encode(self.tag);
+        let mut effects = Effects::default();
+        if class == Class::Bulk && self.patience == Patience::Wire {
+            self.shared.handle(Input::Answering(self.key));
+            connection.outbox.push_wait(frame, class);
+            let now = self.shared.now();
+            self.shared.core().handle(now, Input::Replied(self.key), &mut effects);
+        } else {
+            let mut core = self.shared.core();
+            connection.outbox.push(frame, class);
+            core.handle(self.shared.now(), Input::Replied(self.key), &mut effects);
+        }
+        connection.outbox.flush();
+        self.shared.perform(effects);
+    }
+}
+
+impl Replies for Answer<'_> {
+    fn send(&mut self, reply: Reply) -> Result<(), Stopped> {
+        let last = is_last(&reply);
+        let connection = match &self.connection {
+            Some(connection) if !self.ended && !connection.is_gone() => connection,
+            Some(_) | None => {
+                self.ended |= last;
+                return Err(Stopped);
+            }
+        };
+        // A last reply may tell of an open file, so it is sent even to who does not wait for it any more; but a lock
+        // that was taken must then be given back.
+        if self.ticket.is_stopped() && (!last || self.weight == Weight::Waits) {
+            self.ended |= last;
+            return Err(Stopped);
+        }
+        let class = class_of(&reply, self.streams || !last);
+        if last {
+            self.send_last(connection, &reply, class);
+            self.ended = true;
+            return Ok(());
+        }
+        self.streams = true;
+        if !connection.outbox.push_wait(reply.encode(self.tag), class) {
+            return Err(Stopped);
+        }
+        connection.outbox.flush();
+        Ok(())
+    }
+
+    fn is_stopped(&self) -> bool {
+        let gone = self.connection.as_ref().is_none_or(|connection| connection.is_gone());
+        match self.order {
+            Order::Change => false,
+            Order::Turn | Order::Free => gone || self.ticket.is_stopped(),
+        }
+    }
+
+    fn pass_turn(&mut self) {
+        self.shared.handle(Input::TurnPassed(self.key));
+    }
+
+    fn wait(&mut self) {
+        let seen = self.seen.unwrap_or_default();
+        let ticket = &self.ticket;
+        let known = self.shared.news.wait(seen, || ticket.is_stopped());
+        if self.seen.is_some() {
+            self.seen = Some(known);
+        }
+    }
+}
+
+impl Drop for Answer<'_> {
+    fn drop(&mut self) {
+        if self.seen.is_some() {
+            self.shared.news.leave();
+        }
+    }
+}
+
+/// Streams are bulk throughout, so that their messages keep their order.
+fn class_of(reply: &Reply, streams: bool) -> Class {
+    let data_bytes = match reply {
+        Reply::Get(get) => get.data.0.len(),
+        Reply::Xattr(xattr) => xattr.value.0.len(),
+        Reply::Version(_)
+        | Reply::Attach(_)
+        | Reply::Error(_)
+        | Reply::Flush(_)
+        | Reply::Ping(_)
+        | Reply::Remove(_)
+        | Reply::Put(_)
+        | Reply::Rename(_)
+        | Reply::Link(_)
+        | Reply::Statfs(_)
+        | Reply::Lock(_)
+        | Reply::Allocate(_)
+        | Reply::Copy(_)
+        | Reply::Seek(_)
+        | Reply::Commit(_) => 0,
+    };
+    if streams || data_bytes > URGENT_BYTES_MAX { Class::Bulk } else { Class::Urgent }
+}
+
+/// Tells waiting locks that something was given up. A count, so that what happens between a try and the sleep after
+/// it is not missed.
+#[derive(Debug, Default)]
+pub(super) struct News {
+    listeners: AtomicUsize,
+    count: Mutex<u64>,
+    told: Condvar,
+}
+
+impl News {
+    /// Counts a listener in; returns what has happened so far.
+    fn listen(&self) -> u64 {
+        let count = self.count.lock().unwrap_or_else(PoisonError::into_inner);
+        self.listeners.fetch_add(1, Ordering::SeqCst);
+        *count
+    }
+
+    fn leave(&self) {
+        self.listeners.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Something was given up, or a job was stopped.
+    pub(super) fn tell(&self) {
+        if self.listeners.load(Ordering::SeqCst) > 0 {
+            *self.count.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+            self.told.notify_all();
+        }
+    }
+
+    /// Sleeps until something happens that `seen` does not count; returns what is known then.
+    fn wait(&self, seen: u64, stopped: impl Fn() -> bool) -> u64 {
+        let count = self.count.lock().unwrap_or_else(PoisonError::into_inner);
+        let sleeps = |count: &mut u64| *count == seen && !stopped();
+        let waited = self.told.wait_timeout_while(count, WAIT_MAX, sleeps);
+        *waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+}

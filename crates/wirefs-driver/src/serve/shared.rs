@@ -1,0 +1,175 @@
+//! What all threads of one server share.
+
+use super::connection::Connection;
+use super::core::{Core, Effects};
+use super::options::ServeOptions;
+use super::pool::{Owner, Pool, Rank, Work};
+use super::relief::Alarm;
+use super::replies::News;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use wirefs_carrier::ListenerCloser;
+use wirefs_op::Time;
+use wirefs_server::{Input, Parting, Sessions, Tree};
+
+/// How long a closed connection may take to send its last words.
+pub(super) const FAREWELL_MAX: Duration = Duration::from_secs(1);
+/// How long a stop waits for the end of the sessions, beyond the draining.
+const END_MAX: Duration = Duration::from_secs(2);
+
+pub(super) struct Shared {
+    pub(super) tree: Arc<dyn Tree>,
+    pub(super) options: ServeOptions,
+    started: Instant,
+    core: Mutex<Core>,
+    /// Signalled when work has ended or a connection is gone.
+    changed: Condvar,
+    pub(super) pool: Pool,
+    pub(super) alarm: Alarm,
+    pub(super) news: News,
+    listeners: Mutex<Vec<ListenerCloser>>,
+}
+
+impl Shared {
+    pub(super) fn new(tree: Arc<dyn Tree>, options: ServeOptions) -> Shared {
+        Shared {
+            tree,
+            started: Instant::now(),
+            core: Mutex::new(Core::new(Sessions::new(options.boot))),
+            changed: Condvar::new(),
+            pool: Pool::new(&options),
+            alarm: Alarm::default(),
+            news: News::default(),
+            listeners: Mutex::new(Vec::new()),
+            options,
+        }
+    }
+
+    pub(super) fn now(&self) -> Time {
+        Time::default() + self.started.elapsed()
+    }
+
+    pub(super) fn core(&self) -> MutexGuard<'_, Core> {
+        self.core.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Hands one input to the core and does what follows from it.
+    pub(super) fn handle(self: &Arc<Self>, input: Input) {
+        let mut effects = Effects::default();
+        self.core().handle(self.now(), input, &mut effects);
+        self.perform(effects);
+    }
+
+    /// Does what the core has decided, except attaching, which only a reader meets.
+    pub(super) fn perform(self: &Arc<Self>, effects: Effects) {
+        for connection in effects.flushes {
+            connection.outbox.flush();
+        }
+        for task in effects.tasks {
+            self.submit(task);
+        }
+        for (connection, why) in effects.closes {
+            if let Parting::Fault(fault) = &why {
+                eprintln!("wirefs: {}: {fault}", connection.peer.address);
+            }
+            self.send_off(connection);
+        }
+        for session in effects.ends {
+            self.house(Work::End(session));
+        }
+        if effects.stopped {
+            self.news.tell();
+        }
+    }
+
+    /// Lets a connection that the core has closed send what it holds.
+    fn send_off(self: &Arc<Self>, connection: Arc<Connection>) {
+        self.announce();
+        if connection.outbox.queued_bytes() == 0 {
+            connection.outbox.close();
+        } else {
+            self.house(Work::Close(connection));
+        }
+    }
+
+    /// Has the pool do something of the server's own.
+    pub(super) fn house(self: &Arc<Self>, work: Work) {
+        let shared = Arc::clone(self);
+        self.pool.submit(Owner::House, Rank::Quick, work, move || shared.work());
+    }
+
+    /// What a worker thread does.
+    pub(super) fn work(self: &Arc<Self>) {
+        self.pool.work(|work| match work {
+            Work::Task(task) => self.work_through(*task),
+            Work::End(session) => {
+                self.end(session);
+                self.news.tell();
+            }
+            Work::Close(connection) => {
+                connection.outbox.finish(FAREWELL_MAX);
+            }
+        });
+    }
+
+    /// Wakes whoever waits for work to end.
+    pub(super) fn announce(&self) {
+        self.changed.notify_all();
+    }
+
+    /// Waits while `still`, at most until `deadline`; false when that has passed.
+    pub(super) fn wait_while(&self, deadline: Option<Instant>, still: impl Fn(&Core) -> bool) -> bool {
+        let mut core = self.core();
+        core.watchers += 1;
+        let held = loop {
+            if !still(&core) {
+                break true;
+            }
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            core = match left {
+                None => self.changed.wait(core).unwrap_or_else(PoisonError::into_inner),
+                Some(Duration::ZERO) => break false,
+                Some(left) => self.changed.wait_timeout(core, left).unwrap_or_else(PoisonError::into_inner).0,
+            };
+        };
+        core.watchers -= 1;
+        held
+    }
+
+    /// Remembers how to end a listener; false when the server stops already.
+    pub(super) fn add_listener(&self, closer: ListenerCloser) -> bool {
+        let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.core().stopping {
+            return false;
+        }
+        listeners.push(closer);
+        true
+    }
+
+    /// See [`super::Server::stop`].
+    pub(super) fn stop(self: &Arc<Self>) -> bool {
+        let listeners = {
+            let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+            self.core().stopping = true;
+            std::mem::take(&mut *listeners)
+        };
+        for listener in listeners {
+            listener.close();
+        }
+        self.handle(Input::Drain);
+        let deadline = Instant::now() + self.options.drain_max;
+        let drained = self.wait_while(Some(deadline), |core| core.sessions.jobs() > 0);
+        self.handle(Input::Stop);
+        let ended = self.wait_while(Some(Instant::now() + END_MAX), |core| core.sessions.sessions() > 0);
+        let settled = self.pool.settle(END_MAX);
+        self.pool.stop();
+        self.alarm.stop();
+        drained && ended && settled
+    }
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared").field("options", &self.options).finish_non_exhaustive()
+    }
+}

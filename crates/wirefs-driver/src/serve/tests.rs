@@ -1,0 +1,10 @@
+//! A server over a scripted tree, clients over carriers in memory.
+
+mod client;
+mod hostile;
+mod load;
+mod overtaking;
+mod pace;
+mod script;
+mod sessions;
+mod stopping;

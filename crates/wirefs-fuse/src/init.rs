@@ -1,0 +1,168 @@
+//! The agreement that a mount begins with: what the kernel offers, what is taken of it. Pure.
+
+#[cfg(test)]
+mod tests;
+
+use crate::abi::{self, feature};
+use crate::answer::{put_u16, put_u32, put_u64};
+use crate::operands::{Misshapen, Operands};
+use crate::request::Dialect;
+use crate::session::SessionOptions;
+use wirefs_client::call::CallId;
+
+/// What the kernel offers in INIT.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Offer {
+    /// Its interface's major version.
+    pub major: u32,
+    /// Its interface's minor version.
+    pub minor: u32,
+    /// Bytes that it reads ahead at most.
+    pub readahead_bytes_max: u32,
+    /// Its features, both words of them.
+    pub features: u64,
+}
+
+impl Offer {
+    /// `major[4] minor[4] max_readahead[4] flags[4] flags2[4] unused[44]`; the second word of flags since 7.36.
+    pub(crate) fn decode(mut operands: Operands<'_>) -> Result<Offer, Misshapen> {
+        let (major, minor) = (operands.u32()?, operands.u32()?);
+        let readahead_bytes_max = operands.u32()?;
+        let mut features = u64::from(operands.u32()?);
+        if features & feature::INIT_EXT != 0 {
+            features |= u64::from(operands.u32()?) << 32;
+        }
+        Ok(Offer { major, minor, readahead_bytes_max, features })
+    }
+}
+
+/// What kernel and session agreed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Agreed {
+    /// The interface's minor version that is spoken; its major version is 7.
+    pub minor: u32,
+    /// Features in use, in the kernel's bits.
+    pub features: u64,
+    /// Bytes that the kernel reads ahead at most.
+    pub readahead_bytes_max: u32,
+    /// Bytes that one write carries at most.
+    pub write_bytes_max: u32,
+    /// Pages that one request carries at most, which bounds reads.
+    pub pages_max: u16,
+    /// Requests that the kernel sends without waiting, at most.
+    pub background_max: u16,
+    statx: bool,
+}
+
+impl Agreed {
+    pub(crate) fn dialect(&self) -> Dialect {
+        Dialect { setxattr_ext: self.features & feature::SETXATTR_EXT != 0, statx: self.statx }
+    }
+
+    /// `major[4] minor[4] max_readahead[4] flags[4] max_background[2] congestion_threshold[2] max_write[4] time_gran[4]
+    /// max_pages[2] map_alignment[2] flags2[4] max_stack_depth[4] request_timeout[2] unused[22]`
+    pub(crate) fn encode(&self, call: CallId) -> Vec<u8> {
+        let mut out = vec![0; abi::OUT_HEADER_BYTES];
+        let start = out.len();
+        put_u32(&mut out, abi::MAJOR);
+        put_u32(&mut out, self.minor);
+        put_u32(&mut out, self.readahead_bytes_max);
+        let (low, high) = split_words(self.features);
+        put_u32(&mut out, low);
+        put_u16(&mut out, self.background_max);
+        // From three quarters of it on, the kernel calls the mount congested and stops reading ahead.
+        put_u16(&mut out, self.background_max - self.background_max / 4);
+        put_u32(&mut out, self.write_bytes_max);
+        put_u32(&mut out, 1);
+        put_u16(&mut out, self.pages_max);
+        put_u16(&mut out, 0);
+        put_u32(&mut out, high);
+        put_u32(&mut out, 0);
+        put_u64(&mut out, 0);
+        out.resize(start + abi::INIT_IN_BYTES, 0);
+        crate::answer::put_header(&mut out, 0, call.0, 0);
+        out
+    }
+}
+
+fn split_words(features: u64) -> (u32, u32) {
+    let low = u32::try_from(features & u64::from(u32::MAX)).unwrap_or(u32::MAX);
+    let high = u32::try_from(features >> 32).unwrap_or(u32::MAX);
+    (low, high)
+}
+
+/// What becomes of an offer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Agreed(Agreed),
+    /// The kernel is newer by a major version: it is told ours and offers again.
+    OfferAgain,
+    /// The kernel is too old.
+    TooOld,
+}
+
+/// Taken whenever the kernel has it.
+///
+/// Not taken, and why: EXPORT_SUPPORT (needs lookups of `.` and `..` by node), WRITEBACK_CACHE (the kernel would own size
+/// and times of files that others change too), NO_OPEN_SUPPORT (opens tell the server what is in use).
+const ALWAYS: u64 = feature::ASYNC_READ
+    | feature::POSIX_LOCKS
+    | feature::ATOMIC_O_TRUNC
+    | feature::BIG_WRITES
+    | feature::DONT_MASK
+    | feature::FLOCK_LOCKS
+    | feature::DO_READDIRPLUS
+    | feature::ASYNC_DIO
+    | feature::PARALLEL_DIROPS
+    | feature::ABORT_ERROR
+    | feature::MAX_PAGES
+    | feature::CACHE_SYMLINKS
+    | feature::HANDLE_KILLPRIV_V2
+    | feature::SETXATTR_EXT
+    | feature::INIT_EXT
+    | feature::DIRECT_IO_ALLOW_MMAP;
+
+/// Pages of a request where the kernel cannot be told.
+const PAGES_DEFAULT: u32 = 32;
+
+/// Takes of an offer what the options ask for.
+pub(crate) fn agree(offer: &Offer, options: &SessionOptions, page_bytes: u32) -> Outcome {
+    if offer.major > abi::MAJOR {
+        return Outcome::OfferAgain;
+    }
+    if offer.major < abi::MAJOR || offer.minor < abi::MINOR_MIN {
+        return Outcome::TooOld;
+    }
+    let mut wanted = ALWAYS;
+    wanted |= if options.auto_inval_data { feature::AUTO_INVAL_DATA } else { feature::EXPLICIT_INVAL_DATA };
+    if options.readdirplus_auto {
+        wanted |= feature::READDIRPLUS_AUTO;
+    }
+    if options.posix_acl {
+        wanted |= feature::POSIX_ACL;
+    }
+    let features = offer.features & wanted;
+    let page_bytes = page_bytes.max(1);
+    let pages_max = match features & feature::MAX_PAGES {
+        0 => PAGES_DEFAULT,
+        _ => options.write_bytes_max().div_ceil(page_bytes),
+    };
+    Outcome::Agreed(Agreed {
+        minor: offer.minor.min(abi::MINOR),
+        features,
+        readahead_bytes_max: offer.readahead_bytes_max,
+        write_bytes_max: options.write_bytes_max().min(pages_max.saturating_mul(page_bytes)),
+        pages_max: u16::try_from(pages_max).unwrap_or(u16::MAX),
+        background_max: options.background_max.max(1),
+        statx: options.statx,
+    })
+}
+
+/// Tells a newer kernel our version, so that it offers again.
+pub(crate) fn encode_offer_again(call: CallId) -> Vec<u8> {
+    let mut out = vec![0; abi::OUT_HEADER_BYTES];
+    put_u32(&mut out, abi::MAJOR);
+    put_u32(&mut out, abi::MINOR);
+    crate::answer::put_header(&mut out, 0, call.0, 0);
+    out
+}

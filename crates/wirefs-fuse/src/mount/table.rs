@@ -1,0 +1,85 @@
+//! The kernel's table of mounts. It answers without touching a file system whose server may be gone.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+/// A FUSE mount as the table has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    /// The minor device number, by which the kernel names the connection.
+    pub(crate) minor: u32,
+    /// What is mounted.
+    pub(crate) source: String,
+}
+
+/// The FUSE mount that is uppermost at `mountpoint`.
+pub(crate) fn find(mountpoint: &Path) -> io::Result<Option<Entry>> {
+    let mountpoint = resolve_mountpoint(mountpoint)?;
+    Ok(find_in(&std::fs::read("/proc/self/mountinfo")?, &mountpoint))
+}
+
+/// The last line about a mountpoint is the uppermost mount.
+pub(super) fn find_in(table: &[u8], mountpoint: &Path) -> Option<Entry> {
+    let lines = table.split(|&byte| byte == b'\n');
+    let (_, uppermost) = lines.rev().filter_map(parse).find(|(path, _)| path == mountpoint)?;
+    uppermost
+}
+
+/// `id parent major:minor root mountpoint options tag… - type source options`; the entry only if it is FUSE.
+fn parse(line: &[u8]) -> Option<(PathBuf, Option<Entry>)> {
+    let mut fields = line.split(|&byte| byte == b' ');
+    let device = fields.nth(2)?;
+    let mountpoint = PathBuf::from(OsString::from_vec(unescape(fields.nth(1)?)));
+    let mut fields = fields.skip_while(|field| *field != b"-").skip(1);
+    let kind = fields.next()?;
+    let source = String::from_utf8_lossy(&unescape(fields.next()?)).into_owned();
+    let minor = std::str::from_utf8(device).ok()?.split_once(':')?.1.parse().ok()?;
+    let fuse = kind == b"fuse" || kind.starts_with(b"fuse.");
+    Some((mountpoint, fuse.then_some(Entry { minor, source })))
+}
+
+/// Space, tab, newline, backslash and `#` stand as `\` and three octal digits.
+fn unescape(field: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(field.len());
+    let mut rest = field;
+    while let Some((&byte, tail)) = rest.split_first() {
+        rest = tail;
+        let code = (byte == b'\\').then(|| tail.split_first_chunk::<3>().and_then(octal)).flatten();
+        match code {
+            Some((code, tail)) => {
+                out.push(code);
+                rest = tail;
+            }
+            None => out.push(byte),
+        }
+    }
+    out
+}
+
+fn octal<'a>((digits, tail): (&[u8; 3], &'a [u8])) -> Option<(u8, &'a [u8])> {
+    let digits = std::str::from_utf8(digits).ok()?;
+    u8::from_str_radix(digits, 8).ok().map(|code| (code, tail))
+}
+
+/// Symbolic links that lead to a mountpoint, at most.
+const LINKS_MAX: usize = 16;
+
+/// The path under which the table has a mountpoint. Only what lies above it is looked at: to look at the mountpoint
+/// itself would ask a server that may not answer.
+pub(crate) fn resolve_mountpoint(path: &Path) -> io::Result<PathBuf> {
+    let mut path = std::path::absolute(path)?;
+    for _ in 0..LINKS_MAX {
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+            return std::fs::canonicalize(&path);
+        };
+        let parent = std::fs::canonicalize(parent)?;
+        let full = parent.join(name);
+        match std::fs::read_link(&full) {
+            Ok(target) => path = parent.join(target),
+            Err(_) => return Ok(full),
+        }
+    }
+    Err(rustix::io::Errno::LOOP.into())
+}

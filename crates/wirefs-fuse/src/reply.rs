@@ -1,0 +1,51 @@
+//! The right, and the duty, to answer one call.
+
+use crate::answer::{self, Expects};
+use crate::device::Connection;
+use std::sync::Arc;
+use wirefs_client::call::{Answer, CallId};
+use wirefs_op::Errno;
+
+/// Answers one call, once, from any thread, now or later. Dropped without an answer, it answers `EIO`: no caller waits
+/// for ever. Forgets take no answer; theirs does nothing.
+#[derive(Debug)]
+pub struct Reply {
+    connection: Arc<Connection>,
+    lane: usize,
+    call: CallId,
+    expects: Expects,
+    waiting: bool,
+}
+
+impl Reply {
+    pub(crate) fn new(connection: &Arc<Connection>, lane: usize, call: CallId, expects: Expects) -> Reply {
+        let waiting = expects != Expects::Nothing;
+        Reply { connection: Arc::clone(connection), lane, call, expects, waiting }
+    }
+
+    /// The call that it answers.
+    pub fn id(&self) -> CallId {
+        self.call
+    }
+
+    /// Gives the answer to the kernel. One that does not fit the call becomes `EIO`.
+    ///
+    /// # Cost
+    /// One system call; data is not copied here.
+    pub fn answer(mut self, answer: Answer) {
+        self.send(answer);
+    }
+
+    fn send(&mut self, answer: Answer) {
+        if std::mem::replace(&mut self.waiting, false) {
+            let encoded = answer::encode(self.call, self.expects, answer);
+            self.connection.send(self.lane, self.call, &encoded);
+        }
+    }
+}
+
+impl Drop for Reply {
+    fn drop(&mut self) {
+        self.send(Answer::Fail(Errno::Io));
+    }
+}

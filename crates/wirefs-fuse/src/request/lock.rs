@@ -1,0 +1,45 @@
+//! Operands of the lock calls: `fh[8] owner[8] start[8] end[8] type[4] pid[4] lk_flags[4] pad[4]`.
+
+use super::Decoded;
+use crate::abi;
+use crate::answer::Expects;
+use crate::operands::{Misshapen, Operands};
+use wirefs_client::call::{Call, Handle, NodeId};
+use wirefs_op::{LockFamily, LockKind, LockRange};
+
+struct Lock {
+    handle: Handle,
+    owner: u64,
+    family: LockFamily,
+    range: LockRange,
+}
+
+fn lock(mut operands: Operands<'_>) -> Result<Lock, Misshapen> {
+    let handle = Handle(operands.u64()?);
+    let owner = operands.u64()?;
+    let (start, end) = (operands.u64()?, operands.u64()?);
+    let kind = match operands.u32()? {
+        abi::lock::READ => LockKind::Read,
+        abi::lock::WRITE => LockKind::Write,
+        abi::lock::UNLOCK => LockKind::Unlock,
+        _ => return Err(Misshapen),
+    };
+    let pid = operands.u32()?;
+    let flock = operands.u32()? & abi::LOCK_FLOCK != 0;
+    if start > end {
+        return Err(Misshapen);
+    }
+    let end = if end >= abi::lock::OFFSET_MAX { u64::MAX } else { end };
+    let family = if flock { LockFamily::Flock } else { LockFamily::Posix };
+    Ok(Lock { handle, owner, family, range: LockRange { kind, start, end, pid } })
+}
+
+pub(super) fn getlk(node: NodeId, operands: Operands<'_>) -> Decoded<'_> {
+    let Lock { handle, owner, family, range } = lock(operands)?;
+    Ok((Call::Getlk { node, handle, owner, family, range }, Expects::Lock))
+}
+
+pub(super) fn setlk(node: NodeId, operands: Operands<'_>, wait: bool) -> Decoded<'_> {
+    let Lock { handle, owner, family, range } = lock(operands)?;
+    Ok((Call::Setlk { node, handle, owner, family, range, wait }, Expects::Done))
+}

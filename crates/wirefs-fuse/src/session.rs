@@ -1,0 +1,267 @@
+//! The threads that serve a mount.
+
+use crate::answer::encode_error;
+use crate::device::{Connection, Device, Received};
+use crate::init::{self, Agreed, Offer, Outcome};
+use crate::notifier::Notifier;
+use crate::reply::Reply;
+use crate::request::{self, Body, Header, Malformed};
+use crate::{FileSystem, abi};
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use wirefs_client::call::{Answer, CallId};
+use wirefs_op::Errno;
+use wirefs_op::limits::XATTR_BYTES_MAX;
+
+/// How a mount is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SessionOptions {
+    /// Threads that read requests, at least 1.
+    pub threads: usize,
+    /// Bytes that one write carries at most; between 4 KiB and [`SessionOptions::WRITE_BYTES_MAX`].
+    pub max_write: u32,
+    /// Requests that the kernel sends without waiting for them (reading ahead, releases), at most.
+    pub background_max: u16,
+    /// Access control lists: the kernel reads them as extended attributes and checks them.
+    pub posix_acl: bool,
+    /// The kernel drops a file's pages when it sees another size or time of change; else only when told.
+    pub auto_inval_data: bool,
+    /// The kernel asks for attributes with a listing only where it saw them used; else always.
+    pub readdirplus_auto: bool,
+    /// Answers STATX from attributes. As long as there is no birth time to tell it only costs: a program that asks for
+    /// one (each `stat(1)`, each Rust program) makes the kernel ask once for each file that it knows already.
+    pub statx: bool,
+}
+
+impl SessionOptions {
+    /// The most that one write may carry, in bytes: what Linux allows by default.
+    pub const WRITE_BYTES_MAX: u32 = 1024 * 1024;
+
+    pub(crate) fn write_bytes_max(&self) -> u32 {
+        self.max_write.clamp(4096, SessionOptions::WRITE_BYTES_MAX)
+    }
+}
+
+impl Default for SessionOptions {
+    /// A thread for each processor, 2 to 8; writes of 1 MiB; 64 requests in the background; data invalidated
+    /// automatically; no access control lists.
+    fn default() -> SessionOptions {
+        SessionOptions {
+            threads: thread::available_parallelism().map_or(2, usize::from).clamp(2, 8),
+            max_write: SessionOptions::WRITE_BYTES_MAX,
+            background_max: 64,
+            posix_acl: false,
+            auto_inval_data: true,
+            readdirplus_auto: false,
+            statx: false,
+        }
+    }
+}
+
+/// How a session came to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// The mount was unmounted.
+    Unmounted,
+    /// The connection was cut by force.
+    Aborted,
+}
+
+/// Why a session could not begin.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// Reading or writing the device failed.
+    #[error("the kernel's FUSE device failed: {0}")]
+    Device(#[source] io::Error),
+    /// The mount went before it began.
+    #[error("the mount was taken away before it was served")]
+    Gone,
+    /// The kernel's interface is too old.
+    #[error("this kernel speaks FUSE {major}.{minor}; 7.31 is needed: use Linux 5.4 or newer")]
+    KernelTooOld {
+        /// Its major version.
+        major: u32,
+        /// Its minor version.
+        minor: u32,
+    },
+    /// The kernel did not begin as its interface says.
+    #[error("the kernel's first FUSE request is not INIT")]
+    Unexpected,
+    /// No thread could be made.
+    #[error("a thread could not be started: {0}")]
+    Thread(#[source] io::Error),
+}
+
+/// A mount that is served until it is unmounted. Dropping this lets the threads go on; [`Session::join`] waits for them.
+#[derive(Debug)]
+pub struct Session {
+    connection: Arc<Connection>,
+    agreed: Agreed,
+    threads: Vec<JoinHandle<io::Result<Ended>>>,
+}
+
+impl Session {
+    /// Agrees with the kernel on the interface and starts the threads.
+    ///
+    /// # Errors
+    /// When the kernel is too old, the device fails, or a thread cannot be made. The mount is then dead: unmount it.
+    pub fn start(
+        device: Device,
+        file_system: Arc<dyn FileSystem>,
+        options: SessionOptions,
+    ) -> Result<Session, StartError> {
+        let threads = options.threads.max(1);
+        let connection = Arc::new(Connection::new(device, threads));
+        let agreed = shake_hands(&connection, &options)?;
+        let mut session = Session { connection, agreed, threads: Vec::with_capacity(threads) };
+        for lane in 0..threads {
+            let server = Server {
+                connection: Arc::clone(&session.connection),
+                lane,
+                file_system: Arc::clone(&file_system),
+                agreed,
+            };
+            let thread = thread::Builder::new()
+                .name(format!("wirefs-fuse-{lane}"))
+                .spawn(move || server.serve())
+                .map_err(StartError::Thread)?;
+            session.threads.push(thread);
+        }
+        Ok(session)
+    }
+
+    /// What was agreed on with the kernel.
+    pub fn agreed(&self) -> Agreed {
+        self.agreed
+    }
+
+    /// Tells the kernel what to forget.
+    pub fn notifier(&self) -> Notifier {
+        Notifier::new(Arc::downgrade(&self.connection))
+    }
+
+    /// Waits until the mount is gone.
+    ///
+    /// # Errors
+    /// When reading requests failed in a thread. The others went on.
+    pub fn join(self) -> io::Result<Ended> {
+        let mut ended = Ok(Ended::Unmounted);
+        for thread in self.threads {
+            let end = thread.join().unwrap_or_else(|_| Err(io::Error::other("a FUSE thread panicked")));
+            match (&ended, &end) {
+                (Ok(Ended::Unmounted), _) | (Ok(Ended::Aborted), Err(_)) => ended = end,
+                (Ok(Ended::Aborted), Ok(_)) | (Err(_), _) => {}
+            }
+        }
+        ended
+    }
+}
+
+/// Requests before INIT is agreed on, at most: the kernel sends one, a newer one two.
+const OFFERS_MAX: usize = 4;
+
+fn shake_hands(connection: &Connection, options: &SessionOptions) -> Result<Agreed, StartError> {
+    let page_bytes = u32::try_from(rustix::param::page_size()).unwrap_or(4096);
+    let mut buffer = vec![0; abi::READ_SLACK_BYTES];
+    let reply =
+        |message: &[u8]| connection.send_unasked(message).map_err(|error| StartError::Device(error.into()));
+    for _ in 0..OFFERS_MAX {
+        let (call, offer) = receive_offer(connection, &mut buffer)?;
+        match init::agree(&offer, options, page_bytes) {
+            Outcome::Agreed(agreed) => {
+                reply(&agreed.encode(call))?;
+                return Ok(agreed);
+            }
+            Outcome::OfferAgain => reply(&init::encode_offer_again(call))?,
+            Outcome::TooOld => {
+                reply(&encode_error(call, Errno::Protocol))?;
+                return Err(StartError::KernelTooOld { major: offer.major, minor: offer.minor });
+            }
+        }
+    }
+    Err(StartError::Unexpected)
+}
+
+fn receive_offer(connection: &Connection, buffer: &mut [u8]) -> Result<(CallId, Offer), StartError> {
+    loop {
+        let received = connection.receive(0, buffer).map_err(|error| StartError::Device(error.into()))?;
+        let bytes = match received {
+            Received::Request(bytes) => bytes,
+            Received::Nothing => continue,
+            Received::Unmounted | Received::Aborted => return Err(StartError::Gone),
+        };
+        let request = buffer.get(..bytes).unwrap_or_default();
+        return match request::decode(request, request::Dialect::default()) {
+            Ok((header, Body::Init(offer))) => Ok((header.call, offer)),
+            Ok(_) | Err(_) => Err(StartError::Unexpected),
+        };
+    }
+}
+
+/// One thread's share of the serving.
+struct Server {
+    connection: Arc<Connection>,
+    lane: usize,
+    file_system: Arc<dyn FileSystem>,
+    agreed: Agreed,
+}
+
+impl Server {
+    fn serve(self) -> io::Result<Ended> {
+        let write_bytes_max = usize::try_from(self.agreed.write_bytes_max).unwrap_or_default();
+        let mut buffer = vec![0; write_bytes_max.max(XATTR_BYTES_MAX) + abi::READ_SLACK_BYTES];
+        loop {
+            match self.connection.receive(self.lane, &mut buffer)? {
+                Received::Request(bytes) => self.dispatch(buffer.get(..bytes).unwrap_or_default()),
+                Received::Nothing => {}
+                Received::Unmounted => return Ok(Ended::Unmounted),
+                Received::Aborted => return Ok(Ended::Aborted),
+            }
+        }
+    }
+
+    fn reply(&self, call: CallId, expects: crate::answer::Expects) -> Reply {
+        Reply::new(&self.connection, self.lane, call, expects)
+    }
+
+    fn dispatch(&self, bytes: &[u8]) {
+        use crate::answer::Expects;
+        let (header, body) = match request::decode(bytes, self.agreed.dialect()) {
+            Ok(request) => request,
+            Err(Malformed { call: Some(call) }) => return drop(self.reply(call, Expects::Done)),
+            Err(Malformed { call: None }) => return,
+        };
+        let Header { call: id, caller, .. } = header;
+        match body {
+            Body::Call(call, expects) => self.call(caller, call, self.reply(id, expects)),
+            Body::Forgets(forgets) => {
+                for forget in forgets {
+                    self.call(caller, forget, self.reply(id, Expects::Nothing));
+                }
+            }
+            Body::Interrupt(interrupted) => self.interrupt(id, interrupted),
+            Body::Destroy => self.reply(id, Expects::Done).answer(Answer::Done),
+            Body::Ignored => {}
+            Body::Refused(errno) => self.reply(id, Expects::Done).answer(Answer::Fail(errno)),
+            Body::Init(_) => self.reply(id, Expects::Done).answer(Answer::Fail(Errno::Io)),
+        }
+    }
+
+    /// A panic in the file system costs the call that caused it (its reply is dropped, so it fails) and not the mount.
+    fn call(&self, caller: wirefs_client::call::Caller, call: wirefs_client::call::Call<'_>, reply: Reply) {
+        let guarded = AssertUnwindSafe(|| self.file_system.call(caller, call, reply));
+        drop(catch_unwind(guarded));
+    }
+
+    fn interrupt(&self, interrupt: CallId, interrupted: CallId) {
+        let guarded = AssertUnwindSafe(|| self.file_system.interrupt(interrupted));
+        let known = catch_unwind(guarded).unwrap_or(true);
+        if !known {
+            self.connection.ask_interrupt_again(interrupt);
+            // The thread that read the interrupted call is about to hand it over.
+            thread::yield_now();
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! How calls and mounts end when something is wrong.
+
+use crate::child;
+use crate::mounted::Mounted;
+use rustix::io::Errno;
+use std::fs;
+use wirefs_fuse::{Ended, SessionOptions, UnmountError, abort, unmount};
+
+#[test]
+fn a_panic_a_dropped_reply_and_a_misfit_cost_the_call_only() {
+    let mounted = Mounted::with(SessionOptions { threads: 1, ..SessionOptions::default() });
+    for name in ["panic", "drop", "misfit"] {
+        let error = fs::metadata(mounted.path(name)).expect_err(name);
+        assert_eq!(Errno::from_io_error(&error), Some(Errno::IO), "{name}");
+    }
+    fs::write(mounted.path("alive"), b"x").unwrap();
+}
+
+#[test]
+fn a_session_ends_when_it_is_unmounted() {
+    assert_eq!(Mounted::new().end(), Ended::Unmounted);
+}
+
+#[test]
+fn a_mount_in_use_is_not_unmounted_but_lazily() {
+    let mounted = Mounted::new();
+    let open = fs::File::create(mounted.path("file")).unwrap();
+    assert!(matches!(unmount(mounted.root(), false), Err(UnmountError::Busy { .. })));
+    unmount(mounted.root(), true).unwrap();
+    assert!(matches!(unmount(mounted.root(), true), Err(UnmountError::NotMounted { .. })));
+    open.sync_all().unwrap();
+}
+
+#[test]
+fn nothing_is_unmounted_where_nothing_is_mounted() {
+    for path in ["/", "/proc", "/absent", "/proc/self/status"] {
+        for result in [unmount(path.as_ref(), true), abort(path.as_ref())] {
+            assert!(matches!(result, Err(UnmountError::NotMounted { .. })), "{path}: {result:?}");
+        }
+    }
+}
+
+#[test]
+fn a_caller_of_a_server_that_never_answers_is_released_by_force() {
+    let mounted = Mounted::new();
+    let mut stuck = child::start("stat", &mounted.path("hang"));
+    mounted.memory.wait_until_asked("[104, 97, 110, 103]");
+    abort(mounted.root()).unwrap();
+    assert!(!stuck.wait().unwrap().success(), "it got an error, and did not hang");
+}

@@ -1,0 +1,20 @@
+//! Memory mapped from a file, for the one test that needs it.
+#![allow(unsafe_code, reason = "mmap")]
+
+use rustix::mm::{MapFlags, MsyncFlags, ProtFlags, mmap, msync, munmap};
+use std::fs::File;
+
+/// Maps the first `length` bytes of `file`, shared and writable, replaces what is there by `change` and syncs it.
+pub(crate) fn change_mapped(file: &File, length: usize, change: impl FnOnce(&mut [u8])) {
+    // SAFETY: a fresh mapping at an address of the kernel's choice; it is used here alone and unmapped below.
+    let address = unsafe {
+        mmap(std::ptr::null_mut(), length, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, file, 0)
+    }
+    .unwrap();
+    // SAFETY: `length` bytes are mapped readable and writable, and the file is at least that long.
+    change(unsafe { std::slice::from_raw_parts_mut(address.cast(), length) });
+    // SAFETY: the mapping from above, whole; the slice is gone.
+    unsafe { msync(address, length, MsyncFlags::SYNC) }.unwrap();
+    // SAFETY: as above, and nothing uses it afterwards.
+    unsafe { munmap(address, length) }.unwrap();
+}

@@ -1,0 +1,100 @@
+//! Tcopy: copies a range at the server, by the file system's own means where it has some.
+
+use crate::changes::Changes;
+use crate::failure::{Failure, uninterrupted};
+use crate::open_files::{Access, OpenFile};
+use crate::session::Session;
+use rustix::buffer::spare_capacity;
+use rustix::io::Errno as SystemErrno;
+use wirefs_op::Errno;
+use wirefs_op::limits::DATA_BYTES_MAX;
+use wirefs_op::message::copy::{Rcopy, Tcopy};
+use wirefs_server::Replies;
+
+/// The most that one system call copies, in bytes; between two, the copy may be stopped.
+const STEP_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+/// A copy on its way.
+struct Progress<'a> {
+    from: &'a OpenFile,
+    from_offset: u64,
+    to: &'a OpenFile,
+    to_offset: u64,
+    left: u64,
+}
+
+impl Session {
+    pub(crate) fn copy(&self, request: &Tcopy, replies: &dyn Replies) -> Result<Rcopy, Failure> {
+        self.check_writable()?;
+        let from = self.locate(&request.from)?.open(Access::READ)?;
+        let to = self.locate(&request.to)?.open(Access::WRITE)?;
+        for offset in [request.from_offset, request.to_offset] {
+            let end = offset.checked_add(request.length).ok_or(Errno::Overflow)?;
+            i64::try_from(end).map_err(|_| Errno::Overflow)?;
+        }
+        if from.id == to.id && request.from_offset.abs_diff(request.to_offset) < request.length {
+            return Err(Errno::Invalid.into());
+        }
+        let mut progress = Progress {
+            from: &from,
+            from_offset: request.from_offset,
+            to: &to,
+            to_offset: request.to_offset,
+            left: request.length,
+        };
+        let outcome = progress.run(&self.export.changes, replies);
+        let count = request.length - progress.left;
+        match outcome {
+            // What was copied counts; the failure comes again with the rest.
+            Err(failure) if count == 0 => Err(failure),
+            Ok(()) | Err(_) => Ok(Rcopy { count, stat: self.stat(&*to).ok() }),
+        }
+    }
+}
+
+impl Progress<'_> {
+    fn run(&mut self, changes: &Changes, replies: &dyn Replies) -> Result<(), Failure> {
+        let mut in_kernel = true;
+        while self.left > 0 && !replies.is_stopped() {
+            let _turn = changes.turn(self.to.id);
+            let copied = if in_kernel {
+                match uninterrupted(|| self.step_in_kernel()) {
+                    Err(
+                        SystemErrno::XDEV | SystemErrno::INVAL | SystemErrno::OPNOTSUPP | SystemErrno::NOSYS,
+                    ) => {
+                        in_kernel = false;
+                        continue;
+                    }
+                    copied => copied?,
+                }
+            } else {
+                self.step_by_hand()?
+            };
+            if copied == 0 {
+                break;
+            }
+            self.from_offset += copied as u64;
+            self.to_offset += copied as u64;
+            self.left = self.left.saturating_sub(copied as u64);
+        }
+        Ok(())
+    }
+
+    fn step_in_kernel(&self) -> Result<usize, SystemErrno> {
+        let (mut from_offset, mut to_offset) = (self.from_offset, self.to_offset);
+        let length = usize::try_from(self.left.min(STEP_BYTES_MAX)).unwrap_or(usize::MAX);
+        let (from, to) = (Some(&mut from_offset), Some(&mut to_offset));
+        rustix::fs::copy_file_range(self.from, from, self.to, to, length)
+    }
+
+    fn step_by_hand(&self) -> Result<usize, Failure> {
+        let length = usize::try_from(self.left).unwrap_or(usize::MAX).min(DATA_BYTES_MAX);
+        let mut bytes = Vec::with_capacity(length);
+        uninterrupted(|| rustix::io::pread(self.from, spare_capacity(&mut bytes), self.from_offset))?;
+        bytes.truncate(length);
+        if bytes.is_empty() {
+            return Ok(0);
+        }
+        Ok(uninterrupted(|| rustix::io::pwrite(self.to, &bytes, self.to_offset))?)
+    }
+}

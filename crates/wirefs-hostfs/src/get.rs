@@ -1,0 +1,119 @@
+//! Tget: walk, open, attributes and data in one request.
+
+mod listing;
+mod pieces;
+
+use crate::failure::{Failure, uninterrupted};
+use crate::open_files::{Access, OpenFile};
+use crate::resolve::Object;
+use crate::session::Session;
+use bytes::Bytes;
+use pieces::Pieces;
+use rustix::buffer::spare_capacity;
+use std::sync::Arc;
+use wirefs_op::limits::DATA_BYTES_MAX;
+use wirefs_op::message::get::{GetMode, Tget};
+use wirefs_op::message::target::NOFD;
+use wirefs_op::{Errno, Kind};
+use wirefs_server::Replies;
+
+/// The least that is read at once, in bytes: what tells no size (a file of `/proc`) may still have contents.
+const READ_BYTES_MIN: usize = 4096;
+
+impl Session {
+    pub(crate) fn get(&self, request: &Tget, replies: &mut dyn Replies) -> Result<(), Failure> {
+        let object = self.locate(&request.target)?;
+        // Attributes before data: data may then be newer than they say, never older, and a client that keeps both
+        // finds out when it looks again.
+        let stat = if request.mode.has(GetMode::STAT) { Some(self.stat(&object)?) } else { None };
+        let mut pieces = Pieces::new(request, stat, replies);
+        match object.kind {
+            Kind::File | Kind::Directory => self.get_opened(request, &object, &mut pieces),
+            Kind::Symlink if request.mode.has(GetMode::DATA) => get_target(&object, pieces),
+            Kind::Symlink | Kind::Fifo | Kind::Socket | Kind::CharDevice | Kind::BlockDevice => {
+                pieces.end_without_data()
+            }
+        }
+    }
+
+    fn get_opened(&self, request: &Tget, object: &Object, pieces: &mut Pieces<'_>) -> Result<(), Failure> {
+        let with_data = request.mode.has(GetMode::DATA);
+        let file = if request.mode.has(GetMode::MORE) {
+            let file = self.open_to_keep(object, Access::READ)?;
+            pieces.fd = self.keep(object, &file);
+            Some(file)
+        } else {
+            let file = if with_data { Some(object.open(Access::READ)?) } else { None };
+            if let Some(fd) = object.fd {
+                self.close(fd, object.id);
+            }
+            file
+        };
+        match file {
+            Some(file) if with_data && file.kind == Kind::Directory => self.list(request, &file, pieces),
+            Some(file) if with_data => read(request, &file, pieces),
+            Some(_) | None => pieces.end_without_data(),
+        }
+    }
+}
+
+/// Sends a file's bytes, piece after piece.
+fn read(request: &Tget, file: &Arc<OpenFile>, pieces: &mut Pieces<'_>) -> Result<(), Failure> {
+    let size = match pieces.stat_size() {
+        Some(size) => size,
+        None => crate::attributes::statx(rustix::fd::AsFd::as_fd(&**file), c"")?.stx_size,
+    };
+    if request.mode.has(GetMode::WHOLE)
+        && size.saturating_sub(request.offset) > pieces.piece_bytes_max() as u64
+    {
+        return pieces.end_without_whole();
+    }
+    let mut offset = request.offset;
+    loop {
+        let bytes_max = pieces.piece_bytes_max();
+        let bytes = read_piece(file, offset, bytes_max, size)?;
+        offset += bytes.len() as u64;
+        let is_at_end = bytes.len() < bytes_max || offset >= size;
+        if request.mode.has(GetMode::WHOLE) && !is_at_end {
+            return pieces.end_without_whole();
+        }
+        if pieces.send(bytes, is_at_end)? {
+            return Ok(());
+        }
+    }
+}
+
+/// Reads until `bytes_max` or the end of the file. Fewer bytes than asked mean the end.
+fn read_piece(file: &OpenFile, offset: u64, bytes_max: usize, size: u64) -> Result<Bytes, Failure> {
+    if i64::try_from(offset).is_err() {
+        return Err(Errno::Invalid.into());
+    }
+    // One byte of room past the known end shows in one call that it is the end.
+    let expected = usize::try_from(size.saturating_sub(offset)).unwrap_or(usize::MAX);
+    let mut room = expected.saturating_add(1).max(READ_BYTES_MIN).min(bytes_max);
+    let mut bytes = Vec::with_capacity(room);
+    while bytes.len() < room {
+        let at = offset + bytes.len() as u64;
+        if uninterrupted(|| rustix::io::pread(file, spare_capacity(&mut bytes), at))? == 0 {
+            break;
+        }
+        if bytes.len() >= room && room < bytes_max {
+            // It grew meanwhile.
+            bytes.reserve_exact(bytes_max - bytes.len());
+            room = bytes_max;
+        }
+    }
+    bytes.truncate(bytes_max);
+    Ok(Bytes::from(bytes))
+}
+
+/// Sends a symbolic link's target.
+fn get_target(object: &Object, mut pieces: Pieces<'_>) -> Result<(), Failure> {
+    pieces.fd = NOFD;
+    let target = rustix::fs::readlinkat(object, c"", Vec::new())?;
+    let target = Bytes::from(target.into_bytes());
+    if target.len() > pieces.piece_bytes_max().min(DATA_BYTES_MAX) {
+        return Err(Errno::Range.into());
+    }
+    pieces.send(target, true).map(drop)
+}

@@ -1,0 +1,103 @@
+//! A directory's entries with their attributes.
+
+use super::pieces::Pieces;
+use crate::attributes::{is_without_xattrs, stat, statx};
+use crate::failure::Failure;
+use crate::open_files::OpenFile;
+use crate::session::Session;
+use rustix::fd::AsFd;
+use rustix::fs::{RawDir, SeekFrom};
+use std::ffi::CStr;
+use wirefs_op::listing::ListingWriter;
+use wirefs_op::message::get::{GetMode, Tget};
+use wirefs_op::path::is_name;
+use wirefs_op::{DirEntry, Errno};
+
+/// Raw entries are fetched in batches of this many bytes: about a thousand names each.
+const BATCH_BYTES: usize = 64 * 1024;
+
+/// An entry as the directory has it, without its attributes.
+struct Name {
+    /// Ended by NUL.
+    name: Vec<u8>,
+    next: u64,
+}
+
+impl Session {
+    /// Sends the entries from `request.offset` on, packed.
+    pub(super) fn list(
+        &self,
+        request: &Tget,
+        dir: &OpenFile,
+        pieces: &mut Pieces<'_>,
+    ) -> Result<(), Failure> {
+        let whole = request.mode.has(GetMode::WHOLE);
+        let mut writer = ListingWriter::new(pieces.piece_bytes_max());
+        let mut from = request.offset;
+        let mut batch = Vec::with_capacity(BATCH_BYTES);
+        loop {
+            let names = next_names(dir, from, &mut batch)?;
+            let Some(last) = names.last() else {
+                return pieces.send(writer.finish(), true).map(drop);
+            };
+            from = last.next;
+            for name in names {
+                let Some(entry) = self.entry_stat(dir, name) else {
+                    continue;
+                };
+                if writer.push(&entry) {
+                    continue;
+                }
+                if whole {
+                    return pieces.end_without_whole();
+                }
+                if writer.is_empty() {
+                    return Err(Errno::Invalid.into());
+                }
+                if pieces.send(writer.finish(), false)? {
+                    return Ok(());
+                }
+                writer = ListingWriter::new(pieces.piece_bytes_max());
+                if !writer.push(&entry) {
+                    // The bytes asked for are used up but for less than an entry.
+                    return pieces.end_listing();
+                }
+            }
+        }
+    }
+
+    /// The entry with its attributes; `None` when it is gone meanwhile.
+    fn entry_stat(&self, dir: &OpenFile, Name { mut name, next }: Name) -> Option<DirEntry> {
+        let fd = dir.as_fd();
+        let terminated = CStr::from_bytes_with_nul(&name).ok()?;
+        let statx = statx(fd, terminated).ok()?;
+        let stat = stat(&statx, self.export.home, is_without_xattrs(fd, terminated));
+        name.pop();
+        Some(DirEntry { name, next, stat })
+    }
+}
+
+/// The next batch of names from `from` on, without `.` and `..`; none at the end of the directory.
+fn next_names(dir: &OpenFile, from: u64, batch: &mut Vec<u8>) -> Result<Vec<Name>, Failure> {
+    let _position = dir.position();
+    // Another batch may have been read through this descriptor meanwhile.
+    rustix::fs::seek(dir, SeekFrom::Start(from))?;
+    batch.clear();
+    let mut entries = RawDir::new(dir, batch.spare_capacity_mut());
+    let mut names = Vec::new();
+    loop {
+        let Some(entry) = entries.next() else {
+            return Ok(names);
+        };
+        let entry = entry?;
+        if is_name(entry.file_name().to_bytes()) {
+            names.push(Name {
+                name: entry.file_name().to_bytes_with_nul().to_vec(),
+                next: entry.next_entry_cookie(),
+            });
+        }
+        if entries.is_buffer_empty() && !names.is_empty() {
+            return Ok(names);
+        }
+    }
+}

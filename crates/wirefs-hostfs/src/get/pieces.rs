@@ -1,0 +1,92 @@
+//! The replies to one Tget: how many, how large, and what each says about what follows.
+
+use crate::failure::Failure;
+use bytes::Bytes;
+use wirefs_op::limits::DATA_BYTES_MAX;
+use wirefs_op::message::get::{GotMode, Rget, Tget};
+use wirefs_op::message::target::{Fd, NOFD};
+use wirefs_op::wire::Data;
+use wirefs_op::{Reply, Stat};
+use wirefs_server::Replies;
+
+/// Cuts the answer into replies.
+pub(crate) struct Pieces<'a> {
+    /// The open file to tell.
+    pub(crate) fd: Fd,
+    stat: Option<Stat>,
+    size: Option<u64>,
+    bytes_left: usize,
+    /// Replies that may still be sent; `None` is no bound.
+    messages_left: Option<u16>,
+    replies: &'a mut dyn Replies,
+}
+
+impl<'a> Pieces<'a> {
+    pub(crate) fn new(request: &Tget, stat: Option<Stat>, replies: &'a mut dyn Replies) -> Pieces<'a> {
+        Pieces {
+            fd: NOFD,
+            size: stat.map(|stat| stat.size),
+            stat,
+            bytes_left: usize::try_from(request.count).unwrap_or(usize::MAX),
+            messages_left: (request.nmsgs > 0).then_some(request.nmsgs),
+            replies,
+        }
+    }
+
+    /// The size that the attributes tell, if they were asked for.
+    pub(crate) fn stat_size(&self) -> Option<u64> {
+        self.size
+    }
+
+    /// The most data that the next reply may hold, in bytes.
+    pub(crate) fn piece_bytes_max(&self) -> usize {
+        self.bytes_left.min(DATA_BYTES_MAX)
+    }
+
+    /// Whether the next reply is the last that was asked for.
+    pub(crate) fn is_last(&self) -> bool {
+        self.messages_left == Some(1)
+    }
+
+    /// Sends one piece; true when it was the last. `is_at_end`: nothing follows in the file or listing.
+    ///
+    /// # Errors
+    /// Nobody wants the rest.
+    pub(crate) fn send(&mut self, data: Bytes, is_at_end: bool) -> Result<bool, Failure> {
+        self.bytes_left = self.bytes_left.saturating_sub(data.len());
+        let is_last = is_at_end || self.bytes_left == 0 || self.is_last();
+        self.messages_left = self.messages_left.map(|left| left.saturating_sub(1));
+        let mode = GotMode::DATA.and_if(!is_at_end, GotMode::MORE).and_if(is_last, GotMode::LAST);
+        self.reply(mode, data)?;
+        Ok(is_last)
+    }
+
+    /// Ends the answer with attributes alone.
+    ///
+    /// # Errors
+    /// Nobody wants the rest.
+    pub(crate) fn end_without_data(&mut self) -> Result<(), Failure> {
+        self.reply(GotMode::LAST, Bytes::new())
+    }
+
+    /// Ends the answer with attributes alone, since the whole of the data would not fit.
+    ///
+    /// # Errors
+    /// Nobody wants the rest.
+    pub(crate) fn end_without_whole(&mut self) -> Result<(), Failure> {
+        self.reply(GotMode::LAST.and(GotMode::MORE), Bytes::new())
+    }
+
+    /// Ends a listing whose next entry does not fit into what was asked.
+    ///
+    /// # Errors
+    /// Nobody wants the rest.
+    pub(crate) fn end_listing(&mut self) -> Result<(), Failure> {
+        self.reply(GotMode::DATA.and(GotMode::MORE).and(GotMode::LAST), Bytes::new())
+    }
+
+    fn reply(&mut self, mode: GotMode, data: Bytes) -> Result<(), Failure> {
+        let reply = Rget { fd: self.fd, mode, stat: self.stat.take(), data: Data(data) };
+        Ok(self.replies.send(Reply::Get(reply))?)
+    }
+}

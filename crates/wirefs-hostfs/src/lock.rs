@@ -1,0 +1,92 @@
+//! Tlock: takes, tests and releases locks.
+
+use crate::failure::Failure;
+use crate::locks::{Had, Holder};
+use crate::session::Session;
+use wirefs_op::message::lock::{LockAction, Rlock, Tlock};
+use wirefs_op::{Errno, FileId, LockFamily, LockKind, LockRange, Reply};
+use wirefs_server::Replies;
+
+impl Session {
+    pub(crate) fn lock(&self, request: &Tlock, replies: &mut dyn Replies) -> Result<(), Failure> {
+        if request.range.start > request.range.end {
+            return Err(Errno::Invalid.into());
+        }
+        if i64::try_from(request.range.start).is_err() {
+            return Err(Errno::Overflow.into());
+        }
+        let reply = match (request.action, request.range.kind) {
+            (LockAction::Test, _) => Rlock { conflict: self.test_lock(request)?, stat: None },
+            (LockAction::Set | LockAction::Wait, LockKind::Unlock) => {
+                self.unlock(request)?;
+                Rlock { conflict: None, stat: None }
+            }
+            (LockAction::Set, LockKind::Read | LockKind::Write) => {
+                let had = self.try_lock(request)?;
+                self.locked(&had)
+            }
+            (LockAction::Wait, LockKind::Read | LockKind::Write) => {
+                return self.wait_for_lock(request, replies);
+            }
+        };
+        Ok(replies.send(Reply::Lock(reply))?)
+    }
+
+    fn holder(&self, request: &Tlock, id: FileId) -> Holder {
+        Holder { session: self.key, owner: request.owner, family: request.family, id }
+    }
+
+    /// The file's id: what the client says, else what is at the path.
+    fn lock_id(&self, request: &Tlock) -> Result<FileId, Errno> {
+        match request.target.id {
+            Some(id) => Ok(id),
+            None => self.locate(&request.target).map(|object| object.id),
+        }
+    }
+
+    fn try_lock(&self, request: &Tlock) -> Result<Had, Failure> {
+        let id = self.lock_id(request)?;
+        let open = || self.locate(&request.target)?.open_for_locks(request.family);
+        self.export.locks.lock(self.holder(request, id), request.range, &self.has_ended, open)
+    }
+
+    fn locked(&self, had: &Had) -> Rlock {
+        Rlock { conflict: None, stat: self.stat(&*had.file).ok() }
+    }
+
+    fn unlock(&self, request: &Tlock) -> Result<(), Failure> {
+        let id = self.lock_id(request)?;
+        self.export.locks.unlock(self.holder(request, id), request.range)
+    }
+
+    fn test_lock(&self, request: &Tlock) -> Result<Option<LockRange>, Failure> {
+        let id = self.lock_id(request)?;
+        let holder = self.holder(request, id);
+        match request.family {
+            LockFamily::Flock => Ok(self.export.locks.held_by_others(&holder, request.range)),
+            LockFamily::Posix => {
+                let open = || self.locate(&request.target)?.open_for_locks(request.family);
+                self.export.locks.test(holder, request.range, open)
+            }
+        }
+    }
+
+    fn wait_for_lock(&self, request: &Tlock, replies: &mut dyn Replies) -> Result<(), Failure> {
+        let had = loop {
+            match self.try_lock(request) {
+                Err(Failure::Errno(Errno::WouldBlock)) if replies.is_stopped() => {
+                    return Err(Failure::Stopped);
+                }
+                Err(Failure::Errno(Errno::WouldBlock)) => replies.wait(),
+                outcome => break outcome?,
+            }
+        };
+        let sent = replies.send(Reply::Lock(self.locked(&had)));
+        if sent.is_err() {
+            // Withdrawn in the last moment: nobody knows that it was had, so nobody would release it.
+            let id = self.lock_id(request)?;
+            self.export.locks.give_back(self.holder(request, id), request.range, &had.before)?;
+        }
+        Ok(sent?)
+    }
+}

@@ -1,0 +1,382 @@
+//! The locks that sessions hold: the host's kernel is the lock table, so that clients see each other's locks and those
+//! of programs at the server alike.
+//!
+//! Each holder (session, owner, family, file) has an open file description of its own, since that is what the kernel
+//! takes for one holder: `F_OFD_SETLK` for ranges, `flock` for whole files. Beside it stands what is held, which the
+//! kernel does not tell: who it was.
+
+mod ranges;
+
+use crate::failure::{Failure, errno, uninterrupted};
+use crate::open_files::{Access, Budget, OpenFile, Share};
+use crate::resolve::Object;
+use crate::sys::{self, Flock};
+use ranges::Ranges;
+use rustix::fd::AsFd;
+use rustix::fs::FlockOperation;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use wirefs_op::{Errno, FileId, LockFamily, LockKind, LockRange};
+use wirefs_server::SessionKey;
+
+/// Holders that one session may have at most, each with a descriptor.
+const HOLDERS_MAX: usize = 4096;
+/// Ranges that one holder may hold at most.
+const RANGES_MAX: usize = 4096;
+
+/// Who holds or wants locks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Holder {
+    pub(crate) session: SessionKey,
+    /// Unique within the session.
+    pub(crate) owner: u64,
+    pub(crate) family: LockFamily,
+    pub(crate) id: FileId,
+}
+
+/// A lock that was taken.
+pub(crate) struct Had {
+    /// What the holder held before.
+    pub(crate) before: Vec<LockRange>,
+    /// The file, open.
+    pub(crate) file: Arc<OpenFile>,
+}
+
+/// One holder's open file description and what it holds.
+#[derive(Debug)]
+struct Description {
+    holder: Holder,
+    file: Arc<OpenFile>,
+    held: Mutex<Ranges>,
+    _share: Share,
+}
+
+impl Description {
+    fn held(&self) -> MutexGuard<'_, Ranges> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes or releases in the kernel, without waiting.
+    fn set(&self, range: LockRange) -> Result<(), Errno> {
+        let outcome = match self.holder.family {
+            LockFamily::Posix => uninterrupted(|| sys::set_ofd_lock(self.file.as_fd(), kernel_range(range))),
+            LockFamily::Flock => {
+                let operation = match range.kind {
+                    LockKind::Read => FlockOperation::NonBlockingLockShared,
+                    LockKind::Write => FlockOperation::NonBlockingLockExclusive,
+                    LockKind::Unlock => FlockOperation::NonBlockingUnlock,
+                };
+                uninterrupted(|| rustix::fs::flock(&*self.file, operation))
+            }
+        };
+        match outcome.map_err(errno) {
+            // Either number may say that another holds it.
+            Err(Errno::AccessDenied | Errno::WouldBlock) => Err(Errno::WouldBlock),
+            outcome => outcome,
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    by_file: HashMap<FileId, Vec<Arc<Description>>>,
+    holders: HashMap<SessionKey, usize>,
+}
+
+impl Table {
+    fn find(&self, holder: &Holder) -> Option<Arc<Description>> {
+        let descriptions = self.by_file.get(&holder.id)?;
+        descriptions.iter().find(|description| description.holder == *holder).cloned()
+    }
+
+    fn insert(&mut self, description: &Arc<Description>) -> Result<(), Errno> {
+        let count = self.holders.entry(description.holder.session).or_default();
+        if *count >= HOLDERS_MAX {
+            return Err(Errno::NoLocks);
+        }
+        *count += 1;
+        let descriptions = self.by_file.entry(description.holder.id).or_default();
+        descriptions.push(Arc::clone(description));
+        Ok(())
+    }
+
+    /// Takes out what `is_over` says; the caller drops it once the table is free again.
+    fn take_out(&mut self, id: FileId, is_over: impl Fn(&Arc<Description>) -> bool) -> Vec<Arc<Description>> {
+        let Some(descriptions) = self.by_file.get_mut(&id) else {
+            return Vec::new();
+        };
+        let taken: Vec<_> = descriptions.extract_if(.., |description| is_over(description)).collect();
+        if descriptions.is_empty() {
+            self.by_file.remove(&id);
+        }
+        for description in &taken {
+            let session = description.holder.session;
+            if let Some(count) = self.holders.get_mut(&session) {
+                *count = count.saturating_sub(1);
+                if *count == 0 {
+                    self.holders.remove(&session);
+                }
+            }
+        }
+        taken
+    }
+}
+
+/// All sessions' locks on one export.
+#[derive(Debug)]
+pub(crate) struct LockTable {
+    table: Mutex<Table>,
+    budget: Arc<Budget>,
+}
+
+impl LockTable {
+    pub(crate) fn new(budget: Arc<Budget>) -> LockTable {
+        LockTable { table: Mutex::default(), budget }
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a lock now. `has_ended`: whether the session is over, so that nothing
+    /// must be taken for it any more. `open` opens the file where the holder has no description yet.
+    ///
+    /// # Errors
+    /// `EAGAIN`: another holds it; `ENOLCK`: a table is full.
+    pub(crate) fn lock(
+        &self,
+        holder: Holder,
+        range: LockRange,
+        has_ended: &AtomicBool,
+        open: impl FnOnce() -> Result<Arc<OpenFile>, Errno>,
+    ) -> Result<Had, Failure> {
+        let description = self.description(holder, has_ended, open)?;
+        let outcome = {
+            let mut held = description.held();
+            if held.len() >= RANGES_MAX {
+                Err(Errno::NoLocks)
+            } else {
+                description.set(range).map(|()| {
+                    let before = held.to_vec();
+                    held.set(whole_for(holder.family, range));
+                    let file = Arc::clone(&description.file);
+                    Had { before, file }
+                })
+            }
+        };
+        self.let_go(description);
+        Ok(outcome?)
+    }
+
+    /// Releases a range; what is not held is released already.
+    pub(crate) fn unlock(&self, holder: Holder, range: LockRange) -> Result<(), Failure> {
+        let Some(description) = self.find(&holder) else {
+            return Ok(());
+        };
+        let outcome = {
+            let mut held = description.held();
+            let outcome = description.set(range);
+            if outcome.is_ok() {
+                held.set(whole_for(holder.family, range));
+            }
+            outcome
+        };
+        self.let_go(description);
+        Ok(outcome?)
+    }
+
+    /// Undoes a lock that nobody heard of: the holder has again what it had before.
+    pub(crate) fn give_back(
+        &self,
+        holder: Holder,
+        range: LockRange,
+        before: &[LockRange],
+    ) -> Result<(), Failure> {
+        let Some(description) = self.find(&holder) else {
+            return Ok(());
+        };
+        {
+            let mut held = description.held();
+            let back = ranges::restoring(range, before);
+            for range in back {
+                if description.set(range).is_ok() {
+                    held.set(whole_for(holder.family, range));
+                }
+            }
+        }
+        self.let_go(description);
+        Ok(())
+    }
+
+    /// Tells which byte-range lock would stand in the way.
+    pub(crate) fn test(
+        &self,
+        holder: Holder,
+        range: LockRange,
+        open: impl FnOnce() -> Result<Arc<OpenFile>, Errno>,
+    ) -> Result<Option<LockRange>, Failure> {
+        if range.kind == LockKind::Unlock {
+            return Err(Errno::Invalid.into());
+        }
+        // The holder's own description where there is one: its own locks do not stand in its way.
+        let own = self.find(&holder);
+        let file = match &own {
+            Some(description) => Arc::clone(&description.file),
+            None => open()?,
+        };
+        let found = uninterrupted(|| sys::test_ofd_lock(file.as_fd(), kernel_range(range)));
+        if let Some(description) = own {
+            self.let_go(description);
+        }
+        let found = found?;
+        let Some(mut conflict) = protocol_range(found) else {
+            return Ok(None);
+        };
+        if found.pid <= 0
+            && let Some(held) = self.held_by_others(&holder, conflict)
+        {
+            conflict.pid = held.pid;
+        }
+        Ok(Some(conflict))
+    }
+
+    /// A lock that another holder of this table has and that would stand in the way of `range`.
+    pub(crate) fn held_by_others(&self, holder: &Holder, range: LockRange) -> Option<LockRange> {
+        let others: Vec<_> = {
+            let table = self.table();
+            let descriptions = table.by_file.get(&holder.id)?.iter();
+            let others = descriptions.filter(|description| {
+                description.holder != *holder && description.holder.family == holder.family
+            });
+            others.cloned().collect()
+        };
+        let conflict = others.iter().find_map(|description| description.held().conflict(range));
+        for description in others {
+            self.let_go(description);
+        }
+        conflict
+    }
+
+    /// Releases all that a session holds.
+    pub(crate) fn end(&self, session: SessionKey) {
+        let mut table = self.table();
+        let ids: Vec<_> = table.by_file.keys().copied().collect();
+        let mut over = Vec::new();
+        for id in ids {
+            over.extend(table.take_out(id, |description| description.holder.session == session));
+        }
+        drop(table);
+        // The kernel releases with the last reference, here where the table is free.
+        for description in over {
+            let all = LockRange { kind: LockKind::Unlock, start: 0, end: u64::MAX, pid: 0 };
+            // A waiting request may still refer to it; a failure leaves that to the closing.
+            let _ = description.set(all);
+        }
+    }
+
+    fn find(&self, holder: &Holder) -> Option<Arc<Description>> {
+        self.table().find(holder)
+    }
+
+    fn description(
+        &self,
+        holder: Holder,
+        has_ended: &AtomicBool,
+        open: impl FnOnce() -> Result<Arc<OpenFile>, Errno>,
+    ) -> Result<Arc<Description>, Failure> {
+        if let Some(description) = self.find(&holder) {
+            return Ok(description);
+        }
+        let share = self.budget.take().ok_or(Errno::NoLocks)?;
+        let file = open()?;
+        if file.id != holder.id {
+            return Err(Errno::Stale.into());
+        }
+        let description = Arc::new(Description { holder, file, held: Mutex::default(), _share: share });
+        let mut table = self.table();
+        // Asked under the lock that `end` takes after it was set.
+        if has_ended.load(Ordering::SeqCst) {
+            return Err(Failure::Stopped);
+        }
+        if let Some(first) = table.find(&holder) {
+            return Ok(first);
+        }
+        table.insert(&description)?;
+        Ok(description)
+    }
+
+    /// Gives back a reference; the last one to a description that holds nothing closes it.
+    fn let_go(&self, description: Arc<Description>) {
+        let id = description.holder.id;
+        let mut table = self.table();
+        // Dropped under the table's lock, under which alone references are made: one that is alone is unused.
+        drop(description);
+        let is_unused = |description: &Arc<Description>| {
+            Arc::strong_count(description) == 1 && description.held().is_empty()
+        };
+        let unused = table.take_out(id, is_unused);
+        drop(table);
+        drop(unused);
+    }
+}
+
+impl Object {
+    /// Opens a description for locks of this family. A write lock on a range needs a file that is open for writing, and
+    /// a description cannot change without losing its locks; a whole-file lock does not, and a program's file that is
+    /// open for writing could not be run meanwhile.
+    pub(crate) fn open_for_locks(&self, family: LockFamily) -> Result<Arc<OpenFile>, Errno> {
+        let both = Access::READ.union(Access::WRITE);
+        let order = match family {
+            LockFamily::Posix => [both, Access::READ, Access::WRITE],
+            LockFamily::Flock => [Access::READ, Access::WRITE, both],
+        };
+        let mut outcome = Err(Errno::NotSupported);
+        for access in order {
+            outcome = self.reopen(access);
+            if outcome.is_ok() {
+                break;
+            }
+        }
+        outcome
+    }
+}
+
+/// Whole-file locks have one range, whatever the request says.
+fn whole_for(family: LockFamily, range: LockRange) -> LockRange {
+    match family {
+        LockFamily::Posix => range,
+        LockFamily::Flock => LockRange { start: 0, end: u64::MAX, ..range },
+    }
+}
+
+fn kernel_range(range: LockRange) -> Flock {
+    let end = i64::try_from(range.end).unwrap_or(i64::MAX);
+    let start = i64::try_from(range.start).unwrap_or(i64::MAX);
+    Flock {
+        kind: match range.kind {
+            LockKind::Read => libc::F_RDLCK,
+            LockKind::Write => libc::F_WRLCK,
+            LockKind::Unlock => libc::F_UNLCK,
+        },
+        start,
+        length: if end == i64::MAX { 0 } else { end - start + 1 },
+        pid: 0,
+    }
+}
+
+/// `None` when nothing is locked.
+fn protocol_range(lock: Flock) -> Option<LockRange> {
+    let kind = match lock.kind {
+        libc::F_RDLCK => LockKind::Read,
+        libc::F_WRLCK => LockKind::Write,
+        _ => return None,
+    };
+    let start = u64::try_from(lock.start).unwrap_or(0);
+    let end = match u64::try_from(lock.length) {
+        Ok(0) | Err(_) => u64::MAX,
+        Ok(length) => start.saturating_add(length - 1),
+    };
+    let pid = u32::try_from(lock.pid).unwrap_or(0);
+    Some(LockRange { kind, start, end, pid })
+}

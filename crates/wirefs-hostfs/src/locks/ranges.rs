@@ -1,0 +1,77 @@
+//! The byte ranges that one holder has locked.
+
+use wirefs_op::{LockKind, LockRange};
+
+/// Ranges that do not overlap, in order. None is an unlocked one.
+#[derive(Debug, Default)]
+pub(crate) struct Ranges(Vec<LockRange>);
+
+impl Ranges {
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn to_vec(&self) -> Vec<LockRange> {
+        self.0.clone()
+    }
+
+    /// What `range` says holds from now on for its bytes.
+    pub(crate) fn set(&mut self, range: LockRange) {
+        let mut ranges: Vec<_> = self.0.iter().flat_map(|held| without(*held, range)).collect();
+        if range.kind != LockKind::Unlock {
+            ranges.push(range);
+        }
+        ranges.sort_by_key(|range| range.start);
+        self.0.clear();
+        for range in ranges {
+            match self.0.last_mut() {
+                Some(last) if continues(last, &range) => last.end = range.end,
+                Some(_) | None => self.0.push(range),
+            }
+        }
+    }
+
+    /// A range here that stands in the way of `wanted`.
+    pub(crate) fn conflict(&self, wanted: LockRange) -> Option<LockRange> {
+        let is_shared = |held: &LockRange| held.kind == LockKind::Read && wanted.kind == LockKind::Read;
+        self.0.iter().find(|held| overlap(held, &wanted) && !is_shared(held)).copied()
+    }
+}
+
+fn overlap(one: &LockRange, other: &LockRange) -> bool {
+    one.start <= other.end && other.start <= one.end
+}
+
+/// Whether `next` starts where `last` ends and is the same lock otherwise.
+fn continues(last: &LockRange, next: &LockRange) -> bool {
+    last.kind == next.kind && last.pid == next.pid && last.end.checked_add(1) == Some(next.start)
+}
+
+/// The parts of `held` outside of `range`.
+fn without(held: LockRange, range: LockRange) -> impl Iterator<Item = LockRange> {
+    let before = (held.start < range.start).then(|| LockRange { end: held.end.min(range.start - 1), ..held });
+    let after = (held.end > range.end).then(|| LockRange { start: held.start.max(range.end + 1), ..held });
+    before.into_iter().chain(after)
+}
+
+/// The changes that lead back to `before` within the bytes of `range`. Locks that were held come first: none is let go
+/// of that the holder had.
+pub(super) fn restoring(range: LockRange, before: &[LockRange]) -> Vec<LockRange> {
+    let mut gaps = Ranges(vec![LockRange { kind: LockKind::Write, ..range }]);
+    let mut back = Vec::new();
+    for held in before.iter().filter(|held| overlap(held, &range)) {
+        let part = LockRange { start: held.start.max(range.start), end: held.end.min(range.end), ..*held };
+        back.push(part);
+        gaps.set(LockRange { kind: LockKind::Unlock, ..part });
+    }
+    let unlock = |gap: LockRange| LockRange { kind: LockKind::Unlock, ..gap };
+    back.extend(gaps.0.into_iter().map(unlock));
+    back
+}
+
+#[cfg(test)]
+mod tests;

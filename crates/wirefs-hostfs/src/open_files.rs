@@ -1,0 +1,226 @@
+//! The files that a session holds open: numbered, bounded, reused.
+
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::ffi::CString;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use wirefs_op::limits::FDS_MAX;
+use wirefs_op::message::target::{Fd, NOFD};
+use wirefs_op::{FileId, Kind};
+
+/// What an open file is good for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Access {
+    pub(crate) read: bool,
+    pub(crate) write: bool,
+}
+
+impl Access {
+    pub(crate) const READ: Access = Access { read: true, write: false };
+    pub(crate) const WRITE: Access = Access { read: false, write: true };
+
+    /// Whether what is good for `self` is good for `wanted` too.
+    pub(crate) fn covers(self, wanted: Access) -> bool {
+        (self.read || !wanted.read) && (self.write || !wanted.write)
+    }
+
+    pub(crate) fn union(self, other: Access) -> Access {
+        Access { read: self.read || other.read, write: self.write || other.write }
+    }
+}
+
+/// One open file or directory.
+#[derive(Debug)]
+pub(crate) struct OpenFile {
+    pub(crate) fd: OwnedFd,
+    pub(crate) id: FileId,
+    pub(crate) kind: Kind,
+    pub(crate) access: Access,
+    /// Held by whoever uses the file position: listings, appends, seeks.
+    position: Mutex<()>,
+}
+
+impl OpenFile {
+    pub(crate) fn new(fd: OwnedFd, id: FileId, kind: Kind, access: Access) -> Arc<OpenFile> {
+        Arc::new(OpenFile { fd, id, kind, access, position: Mutex::new(()) })
+    }
+
+    /// The file position is the caller's while the guard lives.
+    pub(crate) fn position(&self) -> MutexGuard<'_, ()> {
+        self.position.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl AsFd for OpenFile {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// A name to remove when its file is closed.
+#[derive(Debug)]
+pub(crate) struct RemoveOnClose {
+    pub(crate) dir: OwnedFd,
+    pub(crate) name: CString,
+    pub(crate) id: FileId,
+}
+
+/// How many descriptors the process may keep for clients, all sessions together, so that serving never runs out.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    kept: AtomicUsize,
+    kept_max: usize,
+}
+
+impl Budget {
+    /// Three quarters of what the process may open; the rest is for requests, connections and locks.
+    pub(crate) fn of_process() -> Arc<Budget> {
+        let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+        let openable = limit.current.and_then(|limit| usize::try_from(limit).ok());
+        Arc::new(Budget {
+            kept: AtomicUsize::new(0),
+            kept_max: openable.map_or(usize::MAX, |openable| openable / 4 * 3),
+        })
+    }
+
+    pub(crate) fn take(self: &Arc<Budget>) -> Option<Share> {
+        let share = Share(Arc::clone(self));
+        let before = self.kept.fetch_add(1, Ordering::Relaxed);
+        (before < self.kept_max).then_some(share)
+    }
+}
+
+/// One kept descriptor's part of the budget; given back when dropped.
+#[derive(Debug)]
+pub(crate) struct Share(Arc<Budget>);
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.0.kept.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// The table is cut into this many parts with a lock each; consecutive fds are in different parts.
+const STRIPES: usize = 16;
+const SLOTS_MAX: usize = FDS_MAX / STRIPES;
+
+#[derive(Debug)]
+struct Slot {
+    file: Arc<OpenFile>,
+    remove: Option<RemoveOnClose>,
+    _share: Share,
+}
+
+#[derive(Debug, Default)]
+struct Stripe {
+    slots: Vec<Option<Slot>>,
+    free: Vec<usize>,
+}
+
+impl Stripe {
+    fn insert(&mut self, slot: Slot) -> Result<usize, Slot> {
+        if let Some(index) = self.free.pop() {
+            if let Some(place) = self.slots.get_mut(index) {
+                *place = Some(slot);
+            }
+            return Ok(index);
+        }
+        if self.slots.len() >= SLOTS_MAX {
+            return Err(slot);
+        }
+        self.slots.push(Some(slot));
+        Ok(self.slots.len() - 1)
+    }
+
+    fn slot(&mut self, index: usize, id: FileId) -> Option<&mut Slot> {
+        let slot = self.slots.get_mut(index)?.as_mut()?;
+        (slot.file.id == id).then_some(slot)
+    }
+}
+
+/// A session's open files. No lock is held across a system call.
+#[derive(Debug)]
+pub(crate) struct OpenFiles {
+    stripes: [Mutex<Stripe>; STRIPES],
+    turn: AtomicUsize,
+    budget: Arc<Budget>,
+}
+
+impl OpenFiles {
+    pub(crate) fn new(budget: Arc<Budget>) -> OpenFiles {
+        OpenFiles { stripes: Default::default(), turn: AtomicUsize::new(0), budget }
+    }
+
+    fn stripe(&self, number: usize) -> Option<MutexGuard<'_, Stripe>> {
+        let stripe = self.stripes.get(number % STRIPES)?;
+        Some(stripe.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn place(&self, fd: Fd) -> Option<(MutexGuard<'_, Stripe>, usize)> {
+        if fd == NOFD {
+            return None;
+        }
+        let number = usize::from(fd.0);
+        Some((self.stripe(number)?, number / STRIPES))
+    }
+
+    /// The open file of this number, if it is this object.
+    pub(crate) fn find(&self, fd: Fd, id: FileId) -> Option<Arc<OpenFile>> {
+        let (mut stripe, index) = self.place(fd)?;
+        stripe.slot(index, id).map(|slot| Arc::clone(&slot.file))
+    }
+
+    /// Keeps a file open; `None` when no number is free.
+    pub(crate) fn insert(&self, file: &Arc<OpenFile>) -> Option<Fd> {
+        let mut slot = Slot { file: Arc::clone(file), remove: None, _share: self.budget.take()? };
+        let first = self.turn.fetch_add(1, Ordering::Relaxed) % STRIPES;
+        for number in (first..STRIPES).chain(0..first) {
+            match self.stripe(number)?.insert(slot) {
+                Ok(index) => return u16::try_from(index * STRIPES + number).ok().map(Fd),
+                Err(full) => slot = full,
+            }
+        }
+        None
+    }
+
+    /// Puts another descriptor of the same object in the place of a kept one.
+    pub(crate) fn replace(&self, fd: Fd, file: &Arc<OpenFile>) {
+        let replaced = self.place(fd).and_then(|(mut stripe, index)| {
+            let slot = stripe.slot(index, file.id)?;
+            Some(std::mem::replace(&mut slot.file, Arc::clone(file)))
+        });
+        // Closed here, where no lock is held any more.
+        drop(replaced);
+    }
+
+    /// Notes what to remove when this file is closed.
+    pub(crate) fn remove_on_close(&self, fd: Fd, remove: RemoveOnClose) {
+        if let Some((mut stripe, index)) = self.place(fd)
+            && let Some(slot) = stripe.slot(index, remove.id)
+        {
+            slot.remove = Some(remove);
+        }
+    }
+
+    /// Closes a file, if it is this object; tells what is to be removed now.
+    pub(crate) fn close(&self, fd: Fd, id: FileId) -> Option<RemoveOnClose> {
+        let slot = self.place(fd).and_then(|(mut stripe, index)| {
+            stripe.slot(index, id)?;
+            let slot = stripe.slots.get_mut(index)?.take();
+            stripe.free.push(index);
+            slot
+        });
+        slot.and_then(|slot| slot.remove)
+    }
+
+    /// Closes all; tells what is to be removed now.
+    pub(crate) fn close_all(&self) -> Vec<RemoveOnClose> {
+        let mut removals = Vec::new();
+        for number in 0..STRIPES {
+            let stripe = self.stripe(number).map(|mut stripe| std::mem::take(&mut *stripe));
+            let slots = stripe.into_iter().flat_map(|stripe| stripe.slots).flatten();
+            removals.extend(slots.filter_map(|slot| slot.remove));
+        }
+        removals
+    }
+}

@@ -1,0 +1,111 @@
+//! Creates objects on behalf of callers.
+
+use super::{Subject, Where};
+use crate::attributes;
+use crate::failure::{Failure, errno, uninterrupted};
+use crate::identity::Acting;
+use crate::open_files::{Access, OpenFile};
+use crate::resolve::{Entry, Object};
+use crate::session::Session;
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{FileType, Mode, OFlags};
+use rustix::io::Errno as SystemErrno;
+use wirefs_op::message::put::{Create, PutMode, Tput};
+use wirefs_op::message::target::Place;
+use wirefs_op::{Errno, Kind};
+
+/// How often a file that others keep making and removing is tried.
+const TRIES_MAX: usize = 64;
+
+impl Session {
+    /// Creates what the request says, or finds the regular file that is there already.
+    pub(super) fn create(&self, request: &Tput) -> Result<Subject, Failure> {
+        let create = request.create.as_ref().ok_or(Errno::Invalid)?;
+        if request.mode.has(PutMode::NAMELESS) {
+            return self.create_nameless(request, create);
+        }
+        if request.target.path.is_root() {
+            return Err(Errno::Exists.into());
+        }
+        let entry = self.entry(&Place { path: request.target.path.clone(), dir: request.target.id })?;
+        let (object, is_new) = match create.kind {
+            Kind::File => self.create_file(&entry, create, request.mode.has(PutMode::EXCLUSIVE))?,
+            Kind::Directory
+            | Kind::Symlink
+            | Kind::Fifo
+            | Kind::Socket
+            | Kind::CharDevice
+            | Kind::BlockDevice => {
+                self.create_other(&entry, create, &request.data.0)?;
+                (self.child(&entry)?, true)
+            }
+        };
+        Ok(Subject { object, place: Where::Entry(entry), is_new })
+    }
+
+    /// The file, and whether it is new.
+    fn create_file(
+        &self,
+        entry: &Entry,
+        create: &Create,
+        exclusive: bool,
+    ) -> Result<(Object, bool), Failure> {
+        let how = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::RDWR | OFlags::CLOEXEC;
+        for _ in 0..TRIES_MAX {
+            let acting = Acting::begin(&create.cred, self.export.acts_for_callers)?;
+            let created = uninterrupted(|| rustix::fs::openat(&entry.dir, &entry.name, how, mode(create)));
+            drop(acting);
+            match created {
+                Ok(fd) => return Ok((self.created(fd)?, true)),
+                Err(SystemErrno::EXIST) if !exclusive => match self.child(entry) {
+                    Ok(object) if object.kind == Kind::File => return Ok((object, false)),
+                    Ok(_) => return Err(Errno::Exists.into()),
+                    // Removed between the two looks.
+                    Err(Errno::NotFound) => {}
+                    Err(error) => return Err(error.into()),
+                },
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(Errno::WouldBlock.into())
+    }
+
+    fn create_nameless(&self, request: &Tput, create: &Create) -> Result<Subject, Failure> {
+        if create.kind != Kind::File {
+            return Err(Errno::Invalid.into());
+        }
+        let dir = self.directory(&request.target.path, request.target.id)?;
+        let how = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+        let acting = Acting::begin(&create.cred, self.export.acts_for_callers)?;
+        let fd = uninterrupted(|| rustix::fs::openat(&dir, c".", how, mode(create)));
+        drop(acting);
+        Ok(Subject { object: self.created(fd?)?, place: Where::Nameless(dir), is_new: true })
+    }
+
+    fn created(&self, fd: OwnedFd) -> Result<Object, Failure> {
+        let statx = attributes::statx(fd.as_fd(), c"")?;
+        let id = attributes::file_id(&statx, self.export.home);
+        let access = Access::READ.union(Access::WRITE);
+        Ok(Object::of_open(OpenFile::new(fd, id, Kind::File, access)))
+    }
+
+    fn create_other(&self, entry: &Entry, create: &Create, target: &[u8]) -> Result<(), Failure> {
+        let (dir, name) = (&entry.dir, &entry.name);
+        let node = |file_type| rustix::fs::mknodat(dir, name, file_type, mode(create), create.rdev.into());
+        let _acting = Acting::begin(&create.cred, self.export.acts_for_callers)?;
+        let made = uninterrupted(|| match create.kind {
+            Kind::File => node(FileType::RegularFile),
+            Kind::Directory => rustix::fs::mkdirat(dir, name, mode(create)),
+            Kind::Symlink => rustix::fs::symlinkat(target, dir, name),
+            Kind::Fifo => node(FileType::Fifo),
+            Kind::Socket => node(FileType::Socket),
+            Kind::CharDevice => node(FileType::CharacterDevice),
+            Kind::BlockDevice => node(FileType::BlockDevice),
+        });
+        Ok(made.map_err(errno)?)
+    }
+}
+
+fn mode(create: &Create) -> Mode {
+    Mode::from_raw_mode(create.mode & 0o7777)
+}

@@ -1,0 +1,104 @@
+//! Changes attributes, in the order in which none undoes another.
+
+use crate::attributes::{self, proc_path};
+use crate::failure::{Failure, uninterrupted};
+use crate::open_files::{Access, OpenFile};
+use crate::resolve::Object;
+use crate::session::Session;
+use crate::sys;
+use rustix::fd::AsFd;
+use rustix::fs::{AtFlags, CWD, Gid, Mode, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, Uid};
+use rustix::io::Errno as SystemErrno;
+use wirefs_op::{Errno, SetStat, SetTime};
+
+const SET_UID: u32 = 0o4000;
+const SET_GID: u32 = 0o2000;
+const GROUP_EXECUTE: u32 = 0o010;
+/// An id that leaves the owner or group as it is, to the system.
+const NO_ID: u32 = u32::MAX;
+
+/// Changes what `set` says. Size first, since it needs rights that a new mode may take away; owner before mode, since a
+/// new owner costs the set-id bits; times last, since the others touch them.
+pub(super) fn apply(object: &Object, file: Option<&OpenFile>, set: &SetStat) -> Result<(), Failure> {
+    if let Some(size) = set.size {
+        i64::try_from(size).map_err(|_| Errno::FileTooBig)?;
+        match file {
+            Some(file) if file.access.write => uninterrupted(|| rustix::fs::ftruncate(file, size))?,
+            Some(_) | None => {
+                let file = object.open(Access::WRITE)?;
+                uninterrupted(|| rustix::fs::ftruncate(&*file, size))?;
+            }
+        }
+    }
+    if set.uid.is_some() || set.gid.is_some() {
+        if set.uid == Some(NO_ID) || set.gid == Some(NO_ID) {
+            return Err(Errno::Invalid.into());
+        }
+        let (uid, gid) = (set.uid.map(Uid::from_raw), set.gid.map(Gid::from_raw));
+        uninterrupted(|| rustix::fs::chownat(object, c"", uid, gid, AtFlags::EMPTY_PATH))?;
+    }
+    if let Some(mode) = set.mode {
+        set_mode(object, mode)?;
+    }
+    if set.atime.is_some() || set.mtime.is_some() {
+        set_times(object, set)?;
+    }
+    Ok(())
+}
+
+/// Changes the permission bits of the very object; links have none of their own.
+///
+/// # Errors
+/// As for `chmod`.
+pub(crate) fn set_mode(object: &Object, mode: u32) -> Result<(), Failure> {
+    let mode = mode & 0o7777;
+    match uninterrupted(|| sys::chmod_path_fd(object.as_fd(), mode)) {
+        Err(SystemErrno::NOSYS) => {
+            let path = proc_path(object.as_fd());
+            Ok(uninterrupted(|| rustix::fs::chmod(&path, Mode::from_raw_mode(mode)))?)
+        }
+        outcome => Ok(outcome?),
+    }
+}
+
+fn set_times(object: &Object, set: &SetStat) -> Result<(), Failure> {
+    let times = Timestamps { last_access: timespec(set.atime), last_modification: timespec(set.mtime) };
+    match uninterrupted(|| rustix::fs::utimensat(object, c"", &times, AtFlags::EMPTY_PATH)) {
+        // Kernels before 5.8 take no empty path here.
+        Err(SystemErrno::INVAL | SystemErrno::NOENT) => {
+            let path = proc_path(object.as_fd());
+            Ok(uninterrupted(|| rustix::fs::utimensat(CWD, &path, &times, AtFlags::empty()))?)
+        }
+        outcome => Ok(outcome?),
+    }
+}
+
+fn timespec(time: Option<SetTime>) -> Timespec {
+    let (tv_sec, tv_nsec) = match time {
+        None => (0, UTIME_OMIT),
+        Some(SetTime::Now) => (0, UTIME_NOW),
+        Some(SetTime::At(at)) => (at.secs, at.nanos.into()),
+    };
+    Timespec { tv_sec, tv_nsec }
+}
+
+impl Session {
+    /// Takes away what lets a program act as the file's owner or group, or with rights of its own, before its contents
+    /// change. `sets_mode`: the bits are about to be set anyway.
+    pub(super) fn kill_privileges(&self, object: &Object, sets_mode: bool) -> Result<(), Failure> {
+        let mode = u32::from(attributes::statx(object.as_fd(), c"")?.stx_mode);
+        let mut falling = mode & SET_UID;
+        if mode & GROUP_EXECUTE != 0 {
+            falling |= mode & SET_GID;
+        }
+        if falling != 0 && !sets_mode {
+            set_mode(object, mode & !falling)?;
+        }
+        match rustix::fs::removexattr(proc_path(object.as_fd()), c"security.capability") {
+            // Not there, or not possible; a server without the right to take it away writes without it too, and the
+            // kernel then takes it away itself.
+            Ok(()) | Err(SystemErrno::NODATA | SystemErrno::OPNOTSUPP | SystemErrno::PERM) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! One session's view of the export: its root, its open files.
+
+use crate::attributes::Device;
+use crate::changes::Changes;
+use crate::failure::{Failure, errno};
+use crate::locks::LockTable;
+use crate::open_files::{Access, Budget, OpenFile, OpenFiles, RemoveOnClose};
+use crate::resolve::Object;
+use crate::tree::HostOptions;
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::AtFlags;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use wirefs_op::message::target::{Fd, NOFD};
+use wirefs_op::{Errno, FileId};
+use wirefs_server::SessionKey;
+
+/// What all sessions share.
+#[derive(Debug)]
+pub(crate) struct Export {
+    pub(crate) root: OwnedFd,
+    /// The file system of the root.
+    pub(crate) home: Device,
+    pub(crate) options: HostOptions,
+    pub(crate) acts_for_callers: bool,
+    pub(crate) budget: Arc<Budget>,
+    pub(crate) locks: LockTable,
+    pub(crate) changes: Changes,
+}
+
+/// One session.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) key: SessionKey,
+    pub(crate) export: Arc<Export>,
+    pub(crate) root: Arc<OwnedFd>,
+    pub(crate) root_id: FileId,
+    pub(crate) files: OpenFiles,
+    /// Set before the locks are released, so that a request still running takes none after that.
+    pub(crate) has_ended: AtomicBool,
+}
+
+impl Drop for Session {
+    /// A request that outlived the session may have opened more.
+    fn drop(&mut self) {
+        self.close_all();
+    }
+}
+
+impl Session {
+    pub(crate) fn new(key: SessionKey, export: Arc<Export>, root: OwnedFd, root_id: FileId) -> Session {
+        let files = OpenFiles::new(Arc::clone(&export.budget));
+        Session { key, export, root: Arc::new(root), root_id, files, has_ended: AtomicBool::new(false) }
+    }
+
+    /// Closes the session's files and releases its locks.
+    pub(crate) fn end(&self) {
+        self.has_ended.store(true, Ordering::SeqCst);
+        self.close_all();
+        self.export.locks.end(self.key);
+    }
+
+    /// # Errors
+    /// `EROFS`: the export takes no changes.
+    pub(crate) fn check_writable(&self) -> Result<(), Errno> {
+        if self.export.options.read_only { Err(Errno::ReadOnly) } else { Ok(()) }
+    }
+
+    /// Opens `object` so that it may be kept: a kept one that is not good enough stays good for what it was good for.
+    pub(crate) fn open_to_keep(&self, object: &Object, wanted: Access) -> Result<Arc<OpenFile>, Errno> {
+        if object.fd.is_none() || object.opened(wanted).is_some() {
+            return object.open(wanted);
+        }
+        let both = object.access().union(wanted);
+        object.reopen(both).or_else(|_| object.reopen(wanted))
+    }
+
+    /// Keeps `file`, which is `object` opened, under a number: the one that it has already where it has one. `NOFD` when
+    /// the table is full: the number is a hint, so nothing is wrong then.
+    pub(crate) fn keep(&self, object: &Object, file: &Arc<OpenFile>) -> Fd {
+        match object.fd {
+            Some(fd) => {
+                if !object.is_held_by(file) {
+                    self.files.replace(fd, file);
+                }
+                fd
+            }
+            None => self.files.insert(file).unwrap_or(NOFD),
+        }
+    }
+
+    /// Closes the file of this number, if it is this object.
+    pub(crate) fn close(&self, fd: Fd, id: FileId) {
+        if let Some(remove) = self.files.close(fd, id) {
+            self.remove_closed(&remove);
+        }
+    }
+
+    fn close_all(&self) {
+        for remove in self.files.close_all() {
+            self.remove_closed(&remove);
+        }
+    }
+
+    /// Removes the name that a closed file left, if it still is that file's.
+    pub(crate) fn remove_closed(&self, remove: &RemoveOnClose) {
+        let removed = || -> Result<(), Failure> {
+            let statx = crate::attributes::statx(remove.dir.as_fd(), &remove.name)?;
+            if crate::attributes::file_id(&statx, self.export.home) == remove.id {
+                rustix::fs::unlinkat(&remove.dir, &remove.name, AtFlags::empty()).map_err(errno)?;
+            }
+            Ok(())
+        };
+        // Whoever closes has no reply that could carry a failure; the name then stays.
+        let _ = removed();
+    }
+}

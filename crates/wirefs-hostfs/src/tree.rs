@@ -1,0 +1,204 @@
+//! The export: opens the directory, knows the sessions, hands each request to its operation.
+
+use crate::attributes::{self, Device};
+use crate::changes::Changes;
+use crate::failure::{Failure, errno};
+use crate::identity::can_act_for_callers;
+use crate::locks::LockTable;
+use crate::open_files::Budget;
+use crate::resolve::beneath;
+use crate::session::{Export, Session};
+use rustix::fd::AsFd;
+use rustix::fs::{Mode, OFlags};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+use wirefs_op::message::version::BootId;
+use wirefs_op::{Errno, Kind, Reply, Request, TreePath};
+use wirefs_server::{Attached, Replies, SessionKey, Tree};
+
+/// How a directory is exported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostOptions {
+    /// Refuses changes with `EROFS`.
+    pub read_only: bool,
+    /// Shows what is mounted below the directory too; else such places answer `EXDEV`.
+    pub cross_mounts: bool,
+    /// This run of the server, told with each commit.
+    pub boot: BootId,
+}
+
+impl Default for HostOptions {
+    /// Writable, with what is mounted below.
+    fn default() -> HostOptions {
+        HostOptions { read_only: false, cross_mounts: true, boot: BootId::default() }
+    }
+}
+
+/// Why a directory cannot be exported, and what to do.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OpenError {
+    /// Nothing is there.
+    #[error("{} does not exist; make it first (mkdir -p) or correct the path", .0.display())]
+    Missing(PathBuf),
+    /// Something else is there.
+    #[error("{} is not a directory; export the directory that it is in", .0.display())]
+    NotDirectory(PathBuf),
+    /// It may not be entered or read.
+    #[error(
+        "no permission to read {}; export it as a user who may, or allow it (chmod u+rx, or the group's rights)",
+        .0.display()
+    )]
+    Denied(PathBuf),
+    /// The system's table of open files is mounted at `/proc`.
+    #[error(
+        "/proc is not mounted here, and open files are reached through it; mount it (mount -t proc proc /proc)"
+    )]
+    WithoutProc,
+    /// Too old a kernel.
+    #[error("this kernel lacks openat2, without which paths cannot be kept inside {}; Linux 5.6 or newer is needed", .0.display())]
+    OldKernel(PathBuf),
+    /// Anything else.
+    #[error("cannot open {}: {errno}; check the disk and the mount that it is on", dir.display())]
+    Other {
+        /// The directory.
+        dir: PathBuf,
+        /// What the system said.
+        errno: Errno,
+    },
+}
+
+impl OpenError {
+    fn new(dir: &Path, error: rustix::io::Errno) -> OpenError {
+        let dir = dir.to_path_buf();
+        match error {
+            rustix::io::Errno::NOENT => OpenError::Missing(dir),
+            rustix::io::Errno::NOTDIR => OpenError::NotDirectory(dir),
+            rustix::io::Errno::ACCESS | rustix::io::Errno::PERM => OpenError::Denied(dir),
+            rustix::io::Errno::NOSYS => OpenError::OldKernel(dir),
+            error => OpenError::Other { dir, errno: errno(error) },
+        }
+    }
+}
+
+/// A host directory as a tree.
+#[derive(Debug)]
+pub struct HostTree {
+    export: Arc<Export>,
+    sessions: RwLock<HashMap<SessionKey, Arc<Session>>>,
+}
+
+impl HostTree {
+    /// Opens `dir` for export.
+    ///
+    /// # Errors
+    /// It is not there, is no directory, may not be read, or the system lacks something; each says the next step.
+    pub fn open(dir: &Path, options: HostOptions) -> Result<HostTree, OpenError> {
+        let failed = |error| OpenError::new(dir, error);
+        let how = OFlags::DIRECTORY | OFlags::CLOEXEC;
+        // Opened for reading first, to learn here and not at the first listing that it may not be read.
+        let readable = rustix::fs::open(dir, how | OFlags::RDONLY, Mode::empty()).map_err(failed)?;
+        let root = rustix::fs::openat(&readable, c".", how | OFlags::PATH, Mode::empty()).map_err(failed)?;
+        let no_flags = rustix::fs::ResolveFlags::empty();
+        rustix::fs::openat2(&root, c".", how | OFlags::PATH, Mode::empty(), no_flags).map_err(failed)?;
+        let proc_entry = attributes::proc_path(root.as_fd());
+        rustix::fs::readlink(proc_entry, Vec::new()).map_err(|_| OpenError::WithoutProc)?;
+        let statx = attributes::statx(root.as_fd(), c"").map_err(failed)?;
+        let budget = Budget::of_process();
+        let export = Export {
+            root,
+            home: Device::of(&statx),
+            options,
+            acts_for_callers: can_act_for_callers(),
+            locks: LockTable::new(Arc::clone(&budget)),
+            budget,
+            changes: Changes::default(),
+        };
+        Ok(HostTree { export: Arc::new(export), sessions: RwLock::default() })
+    }
+
+    fn session(&self, key: SessionKey) -> Option<Arc<Session>> {
+        let sessions = self.sessions.read().unwrap_or_else(PoisonError::into_inner);
+        sessions.get(&key).cloned()
+    }
+}
+
+impl Tree for HostTree {
+    fn attach(&self, session: SessionKey, path: &TreePath) -> Result<Attached, Errno> {
+        let export = &self.export;
+        let root = if path.is_root() {
+            export.root.try_clone().map_err(|_| Errno::TooManyOpen)?
+        } else {
+            beneath(export.root.as_fd(), path, export.options.cross_mounts)?
+        };
+        let stat = attributes::stat_fd(&root, export.home).map_err(errno)?;
+        if stat.kind != Kind::Directory {
+            return Err(Errno::NotDirectory);
+        }
+        let attached = Attached {
+            root: stat,
+            uid: rustix::process::geteuid().as_raw(),
+            gid: rustix::process::getegid().as_raw(),
+            acts_for_callers: export.acts_for_callers,
+            read_only: export.options.read_only,
+        };
+        let new = Arc::new(Session::new(session, Arc::clone(export), root, stat.id));
+        let mut sessions = self.sessions.write().unwrap_or_else(PoisonError::into_inner);
+        let replaced = match sessions.get(&session) {
+            // Attaching again to the same directory keeps what is open there.
+            Some(present) if present.root_id == stat.id => None,
+            Some(_) | None => sessions.insert(session, new),
+        };
+        drop(sessions);
+        if let Some(replaced) = replaced {
+            replaced.end();
+        }
+        Ok(attached)
+    }
+
+    fn serve(&self, session: SessionKey, request: Request, replies: &mut dyn Replies) {
+        let outcome = match self.session(session) {
+            Some(session) => session.serve(request, replies),
+            // Not attached, so there is no tree that the paths could be in.
+            None => Err(Failure::Errno(Errno::Protocol)),
+        };
+        match outcome {
+            // Whoever does not listen any more need not be told.
+            Err(Failure::Errno(errno)) => drop(replies.send(Reply::Error(errno.into()))),
+            Ok(()) | Err(Failure::Stopped) => {}
+        }
+    }
+
+    fn end(&self, session: SessionKey) {
+        let mut sessions = self.sessions.write().unwrap_or_else(PoisonError::into_inner);
+        let ended = sessions.remove(&session);
+        drop(sessions);
+        if let Some(ended) = ended {
+            ended.end();
+        }
+    }
+}
+
+impl Session {
+    fn serve(&self, request: Request, replies: &mut dyn Replies) -> Result<(), Failure> {
+        let reply = match request {
+            Request::Get(request) => return self.get(&request, replies),
+            Request::Lock(request) => return self.lock(&request, replies),
+            Request::Put(request) => Reply::Put(self.put(&request)?),
+            Request::Remove(request) => Reply::Remove(self.remove(&request)?),
+            Request::Rename(request) => Reply::Rename(self.rename(&request)?),
+            Request::Link(request) => Reply::Link(self.link(&request)?),
+            Request::Xattr(request) => Reply::Xattr(self.xattr(&request)?),
+            Request::Statfs(request) => Reply::Statfs(self.statfs(&request)?),
+            Request::Allocate(request) => Reply::Allocate(self.allocate(&request)?),
+            Request::Copy(request) => Reply::Copy(self.copy(&request, replies)?),
+            Request::Seek(request) => Reply::Seek(self.seek(&request)?),
+            Request::Commit(request) => Reply::Commit(self.commit(&request, replies)?),
+            // The server answers these itself.
+            Request::Version(_) | Request::Attach(_) | Request::Flush(_) | Request::Ping(_) => {
+                return Err(Failure::Errno(Errno::Protocol));
+            }
+        };
+        Ok(replies.send(reply)?)
+    }
+}

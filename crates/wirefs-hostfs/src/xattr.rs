@@ -1,0 +1,71 @@
+//! Txattr: extended attributes, POSIX ACLs among them.
+
+use crate::attributes::proc_path;
+use crate::failure::{Failure, uninterrupted};
+use crate::put::set_mode;
+use crate::resolve::Object;
+use crate::session::Session;
+use bytes::Bytes;
+use rustix::buffer::spare_capacity;
+use rustix::fd::AsFd;
+use rustix::fs::XattrFlags;
+use std::ffi::CString;
+use wirefs_op::Errno;
+use wirefs_op::limits::XATTR_BYTES_MAX;
+use wirefs_op::message::xattr::{Rxattr, Txattr, XattrAction};
+use wirefs_op::wire::Data;
+
+/// The set-group-id bit of a mode.
+const SET_GID: u32 = 0o2000;
+
+impl Session {
+    pub(crate) fn xattr(&self, request: &Txattr) -> Result<Rxattr, Failure> {
+        let object = self.locate(&request.target)?;
+        // What is held may be held for naming only; through /proc it takes attribute calls all the same.
+        let path = proc_path(object.as_fd());
+        let name = || CString::new(request.name.as_bytes()).map_err(|_| Errno::Invalid);
+        match request.action {
+            XattrAction::Read => {
+                let name = name()?;
+                value(|room| rustix::fs::getxattr(&path, &name, spare_capacity(room)).map(drop))
+            }
+            XattrAction::List => value(|room| rustix::fs::listxattr(&path, spare_capacity(room)).map(drop)),
+            XattrAction::Set => {
+                self.check_writable()?;
+                let (name, flags) = (name()?, XattrFlags::from_bits_retain(request.flags));
+                uninterrupted(|| rustix::fs::setxattr(&path, &name, &request.value.0, flags))?;
+                if request.kill_sgid {
+                    self.kill_set_gid(&object)?;
+                }
+                self.changed(&object)
+            }
+            XattrAction::Remove => {
+                self.check_writable()?;
+                let name = name()?;
+                uninterrupted(|| rustix::fs::removexattr(&path, &name))?;
+                self.changed(&object)
+            }
+        }
+    }
+
+    fn kill_set_gid(&self, object: &Object) -> Result<(), Failure> {
+        let mode = self.stat(object)?.mode;
+        if mode & SET_GID != 0 {
+            set_mode(object, mode & !SET_GID)?;
+        }
+        Ok(())
+    }
+
+    fn changed(&self, object: &Object) -> Result<Rxattr, Failure> {
+        Ok(Rxattr { stat: self.stat(object).ok(), value: Data(Bytes::new()) })
+    }
+}
+
+/// What a call that fills a buffer of the largest size gives.
+fn value(mut fill: impl FnMut(&mut Vec<u8>) -> Result<(), rustix::io::Errno>) -> Result<Rxattr, Failure> {
+    let mut room = Vec::with_capacity(XATTR_BYTES_MAX);
+    uninterrupted(|| fill(&mut room))?;
+    // Most values are a few bytes and may be kept for long.
+    room.shrink_to_fit();
+    Ok(Rxattr { stat: None, value: Data(Bytes::from(room)) })
+}

@@ -1,0 +1,45 @@
+//! Opening an export, and what it says when it cannot.
+
+use crate::harness::{Scratch, need_root};
+use std::os::unix::fs::PermissionsExt;
+use wirefs_hostfs::{HostOptions, HostTree, OpenError};
+
+fn refusal(path: &std::path::Path) -> OpenError {
+    match HostTree::open(path, HostOptions::default()) {
+        Ok(_) => panic!("{} opened", path.display()),
+        Err(error) => error,
+    }
+}
+
+#[test]
+fn a_missing_directory_and_a_file_are_told_apart_with_the_next_step() {
+    let scratch = Scratch::new();
+    let missing = scratch.path().join("missing");
+    let error = refusal(&missing);
+    assert_eq!(error, OpenError::Missing(missing));
+    assert!(error.to_string().contains("mkdir"), "{error}");
+    let file = scratch.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    assert_eq!(refusal(&file), OpenError::NotDirectory(file));
+}
+
+#[test]
+fn a_directory_that_may_not_be_read_is_refused_at_once() {
+    need_root();
+    let scratch = Scratch::new();
+    std::fs::set_permissions(scratch.path(), PermissionsExt::from_mode(0o700)).unwrap();
+    let path = scratch.path().to_path_buf();
+    // Rights are a thread's own on Linux: this one opens as nobody would.
+    let error = std::thread::spawn(move || {
+        let mut rights = rustix::thread::capabilities(None).unwrap();
+        let over_files =
+            rustix::thread::CapabilitySet::DAC_OVERRIDE | rustix::thread::CapabilitySet::DAC_READ_SEARCH;
+        rights.effective = rights.effective.difference(over_files);
+        rights.permitted = rights.permitted.difference(over_files);
+        std::os::unix::fs::chown(&path, Some(12), Some(12)).unwrap();
+        rustix::thread::set_capabilities(None, rights).unwrap();
+        refusal(&path)
+    });
+    let error = error.join().unwrap();
+    assert!(matches!(error, OpenError::Denied(_)), "{error}");
+}

@@ -1,0 +1,79 @@
+//! The command line: one file per verb.
+
+mod check;
+mod link;
+mod pair;
+mod up;
+
+use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use wirefs_lab::{control, namespace};
+
+/// Hosts as network namespaces, joined by a link that is as long and as bad as you want. Needs root.
+#[derive(Parser)]
+#[command(name = "wirefs-lab", version)]
+struct Line {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Makes a server and a client, runs a command on one of them, and removes both.
+    Link(link::LinkArguments),
+    /// Makes a server and a client, says their names, and keeps them until it is stopped.
+    Up(up::UpArguments),
+    /// Runs a command in a namespace; what it mounts is seen outside (unlike under `ip netns exec`).
+    Exec {
+        /// The namespace, as `ip netns` knows it.
+        namespace: String,
+        /// The command and its arguments.
+        #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+        command: Vec<String>,
+    },
+    /// Sends a line to a control socket: cut, heal, counters, set --rtt 10ms …
+    Control {
+        /// The socket that `--control` named.
+        socket: PathBuf,
+        /// The line.
+        #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<String>,
+    },
+    /// Measures the lab itself: rate, delay error, round trips.
+    Check(check::CheckArguments),
+}
+
+/// Reads the command line and does what it says.
+pub(crate) fn run() -> ExitCode {
+    let done =
+        match Line::parse().verb {
+            Verb::Link(arguments) => link::run(&arguments),
+            Verb::Up(arguments) => up::run(&arguments),
+            Verb::Exec { namespace, command } => exec(&namespace, &command),
+            Verb::Control { socket, words } => control::send(&socket, &words.join(" "))
+                .map_err(Into::into)
+                .map(|answer| {
+                    println!("{answer}");
+                    ExitCode::from(u8::from(answer.starts_with("{\"error\"")))
+                }),
+            Verb::Check(arguments) => check::run(&arguments),
+        };
+    done.unwrap_or_else(|error| {
+        eprintln!("wirefs-lab: {error:#}");
+        ExitCode::from(2)
+    })
+}
+
+/// Becomes the command; comes back only when that fails.
+fn exec(namespace: &str, command: &[String]) -> anyhow::Result<ExitCode> {
+    let (program, arguments) = command
+        .split_first()
+        .ok_or_else(|| anyhow::anyhow!("no command is named"))?;
+    let error = namespace::command_inside(namespace, program)?
+        .args(arguments)
+        .exec();
+    Err(anyhow::Error::new(error).context(format!("run {program}")))
+}

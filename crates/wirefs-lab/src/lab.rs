@@ -1,0 +1,190 @@
+//! Hosts and the links between them, gone when the lab is dropped.
+
+use std::ffi::OsStr;
+use std::net::Ipv4Addr;
+use std::process::Command;
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::emulator::LinkHandle;
+use crate::error::LabError;
+use crate::namespace::{self, Namespace};
+use crate::profile::LinkProfile;
+use crate::program;
+use crate::tap::End;
+
+/// The most links of one lab: the third byte of their addresses.
+pub const LINKS_MAX: u8 = 254;
+/// The most bytes of a lab's or host's name, so that the namespace's name stays a file name.
+pub const NAME_BYTES_MAX: usize = 64;
+
+/// Distinguishes labs of one process that have the same name.
+static LABS: AtomicU32 = AtomicU32::new(0);
+
+/// A set of hosts and links. Dropping it stops the links, ends the processes in its hosts and removes the hosts.
+#[derive(Debug)]
+pub struct Lab {
+    name: String,
+    hosts: Mutex<Vec<Host>>,
+    links: Mutex<Vec<LinkHandle>>,
+    link_count: AtomicU8,
+}
+
+/// A host of a lab: a network namespace. Files and mounts are those of the whole machine.
+#[derive(Clone, Debug)]
+pub struct Host {
+    namespace: Arc<Namespace>,
+}
+
+/// Two hosts joined by a plain veth pair, without an emulator: as near as two hosts get.
+#[derive(Clone, Copy, Debug)]
+pub struct Patch {
+    /// The address of the first host.
+    pub address_a: Ipv4Addr,
+    /// The address of the second host.
+    pub address_b: Ipv4Addr,
+}
+
+impl Lab {
+    /// Makes an empty lab, and removes what dead labs left behind.
+    ///
+    /// # Errors
+    /// [`LabError::NotRoot`]; [`LabError::Full`] when the name is too long.
+    pub fn new(name: &str) -> Result<Lab, LabError> {
+        if !rustix::process::geteuid().is_root() {
+            return Err(LabError::NotRoot);
+        }
+        check_name(name)?;
+        namespace::remove_stale();
+        let nth = LABS.fetch_add(1, Ordering::Relaxed);
+        Ok(Lab {
+            name: format!("{nth}-{name}"),
+            hosts: Mutex::default(),
+            links: Mutex::default(),
+            link_count: AtomicU8::new(0),
+        })
+    }
+
+    /// Makes a host with its loopback up.
+    ///
+    /// # Errors
+    /// Those of [`Namespace::new`]; a name that is already taken fails.
+    pub fn host(&self, name: &str) -> Result<Host, LabError> {
+        check_name(name)?;
+        let host = Host {
+            namespace: Arc::new(Namespace::new(&format!("{}-{name}", self.name))?),
+        };
+        self.hosts
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(host.clone());
+        Ok(host)
+    }
+
+    /// Joins two hosts by an emulated link; the first gets 10.99.N.1, the second 10.99.N.2.
+    ///
+    /// # Errors
+    /// [`LabError::Profile`], [`LabError::Full`], or those of making the devices.
+    pub fn link(&self, a: &Host, b: &Host, profile: LinkProfile) -> Result<LinkHandle, LabError> {
+        profile.check()?;
+        let number = self.next_link()?;
+        let ends = [
+            End {
+                namespace: &a.namespace,
+                number,
+                side: 1,
+            },
+            End {
+                namespace: &b.namespace,
+                number,
+                side: 2,
+            },
+        ];
+        let link = LinkHandle::start(ends, profile)?;
+        self.links
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(link.clone());
+        Ok(link)
+    }
+
+    /// Joins two hosts by a plain veth pair with everything that the kernel does for it; the first gets 10.99.N.1,
+    /// the second 10.99.N.2.
+    ///
+    /// # Errors
+    /// [`LabError::Full`], or those of making the devices.
+    pub fn patch(&self, a: &Host, b: &Host) -> Result<Patch, LabError> {
+        let number = self.next_link()?;
+        let [end_a, end_b] = [(a, 1), (b, 2)].map(|(host, side)| End {
+            namespace: &host.namespace,
+            number,
+            side,
+        });
+        let device = end_a.device();
+        let (name_a, name_b) = (a.namespace.name(), b.namespace.name());
+        let mut add = Command::new("ip");
+        add.args([
+            "-n", name_a, "link", "add", &device, "type", "veth", "peer", "name", &device, "netns", name_b,
+        ]);
+        program::run(&mut add, "iproute2", "")?;
+        end_a.bring_up(crate::profile::MTU_ETHERNET)?;
+        end_b.bring_up(crate::profile::MTU_ETHERNET)?;
+        Ok(Patch {
+            address_a: end_a.address(),
+            address_b: end_b.address(),
+        })
+    }
+
+    fn next_link(&self) -> Result<u8, LabError> {
+        let taken = self
+            .link_count
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| {
+                (count < LINKS_MAX).then(|| count + 1)
+            });
+        taken.map(|before| before + 1).map_err(|_| LabError::Full {
+            what: "links",
+            limit: LINKS_MAX.into(),
+        })
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        for link in self
+            .links
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner)
+            .drain(..)
+        {
+            link.stop();
+        }
+    }
+}
+
+impl Host {
+    /// The name by which `ip netns` knows the host.
+    pub fn name(&self) -> &str {
+        self.namespace.name()
+    }
+
+    /// A command that will run on this host. It sees the caller's mounts, and the caller sees what it mounts.
+    pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
+        self.namespace.command(program)
+    }
+
+    /// Runs `work` on a thread of this host; sockets that it makes live there. A panic passes through.
+    ///
+    /// # Errors
+    /// [`LabError::Io`] when the thread cannot enter the namespace.
+    pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, LabError> {
+        self.namespace.run(work)
+    }
+}
+
+fn check_name(name: &str) -> Result<(), LabError> {
+    let fits = name.len() <= NAME_BYTES_MAX && !name.contains('/');
+    fits.then_some(()).ok_or(LabError::Full {
+        what: "bytes in a name, none of them `/`",
+        limit: NAME_BYTES_MAX,
+    })
+}

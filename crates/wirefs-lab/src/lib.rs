@@ -1,0 +1,52 @@
+//! Hosts, a link between them that is as long and as bad as a test wants, and what is measured over it.
+//!
+//! *Holds*: a frame never leaves the link before its delay has passed; frames keep their order unless the profile
+//! reorders them; with one seed and one sequence of frames and times, the link decides the same again; traffic stays
+//! inside namespaces that the lab made; what the lab made is gone when it is dropped.
+//!
+//! *Never*: shipped, or used by a crate that is.
+//!
+//! *Drive it*:
+//!
+//! ```no_run
+//! use std::time::Duration;
+//! use wirefs_lab::{Lab, LinkProfile};
+//!
+//! let lab = Lab::new("example")?;
+//! let (server, client) = (lab.host("server")?, lab.host("client")?);
+//! let link = lab.link(&server, &client, LinkProfile::rtt(Duration::from_millis(85)))?;
+//! client.command("ping").args(["-c1", &link.address_a().to_string()]).status()?;
+//! link.cut();
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! *Proved by*: seeded unit tests beside `lane`; `tests/suite`, which runs on real namespaces; `wirefs-lab check`,
+//! which measures the lab itself.
+
+pub mod error;
+pub mod units;
+
+pub mod counters;
+pub mod lane;
+pub mod link;
+pub mod profile;
+pub mod random;
+
+pub mod control;
+pub mod emulator;
+pub mod lab;
+pub mod namespace;
+pub mod options;
+pub mod probe;
+mod program;
+mod sys;
+mod tap;
+
+pub use counters::{LaneCounters, LinkCounters};
+pub use emulator::LinkHandle;
+pub use error::LabError;
+pub use lab::{Host, Lab};
+pub use link::Direction;
+pub use options::LinkOptions;
+pub use profile::{LaneProfile, LinkProfile, Probability};
+pub use sys::EndSignals;

@@ -1,0 +1,182 @@
+//! How long and how bad a link is.
+
+use std::time::Duration;
+
+use crate::error::LabError;
+
+/// The longest one-way delay, jitter or hold-back that a link takes.
+pub const DELAY_MAX: Duration = Duration::from_secs(60);
+/// The smallest MTU of a link, in bytes: what IPv4 demands.
+pub const MTU_MIN: u32 = 576;
+/// The largest MTU of a link, in bytes: what a TAP device takes.
+pub const MTU_MAX: u32 = 65_521;
+/// The MTU of Ethernet, in bytes.
+pub const MTU_ETHERNET: u32 = 1_500;
+/// The smallest queue that a rate gets when no queue is named, in bytes: a hundred full frames.
+pub const QUEUE_BYTES_FLOOR: u64 = 150_000;
+
+/// A probability between 0 and 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
+pub struct Probability(f64);
+
+impl Probability {
+    /// What never happens.
+    pub const NEVER: Probability = Probability(0.0);
+    /// What always happens.
+    pub const ALWAYS: Probability = Probability(1.0);
+
+    /// Takes a number between 0 and 1; nothing else is a probability.
+    pub fn new(value: f64) -> Option<Probability> {
+        (0.0..=1.0).contains(&value).then_some(Probability(value))
+    }
+
+    /// Takes hundredths, `0..=100`; more counts as certain.
+    pub fn percent(hundredths: u8) -> Probability {
+        Probability(f64::from(hundredths.min(100)) / 100.0)
+    }
+
+    /// The number between 0 and 1.
+    pub fn value(self) -> f64 {
+        self.0
+    }
+}
+
+/// One direction of a link.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LaneProfile {
+    /// Time from the end of sending a frame to its arrival; no frame is faster.
+    pub delay: Duration,
+    /// Up to this is added to the delay of each frame, evenly spread. Frames keep their order.
+    pub jitter: Duration,
+    /// Part of the frames that vanish on the wire (they have used its rate).
+    pub loss: Probability,
+    /// Part of the frames that arrive twice.
+    pub duplicate: Probability,
+    /// Part of the frames that are held back by [`reorder_delay`](Self::reorder_delay), so that later ones overtake.
+    pub reorder: Probability,
+    /// How long a reordered frame is held back.
+    pub reorder_delay: Duration,
+    /// Part of the frames in which one bit behind the Ethernet header is flipped.
+    pub corrupt: Probability,
+    /// Bits per second of whole frames (Ethernet header included, preamble and checksum not); none = unlimited.
+    pub rate_bits: Option<u64>,
+    /// Bytes that may wait for the rate; what comes on top is dropped. None = twice rate × delay, at least
+    /// [`QUEUE_BYTES_FLOOR`].
+    pub queue_bytes: Option<u64>,
+}
+
+impl Default for LaneProfile {
+    fn default() -> LaneProfile {
+        LaneProfile {
+            delay: Duration::ZERO,
+            jitter: Duration::ZERO,
+            loss: Probability::NEVER,
+            duplicate: Probability::NEVER,
+            reorder: Probability::NEVER,
+            reorder_delay: Duration::from_millis(5),
+            corrupt: Probability::NEVER,
+            rate_bits: None,
+            queue_bytes: None,
+        }
+    }
+}
+
+impl LaneProfile {
+    /// The bytes that may wait for a rate of `rate_bits` per second.
+    pub fn queue_bytes_for(&self, rate_bits: u64) -> u64 {
+        let product = u128::from(rate_bits) * self.delay.as_nanos() * 2 / 8 / 1_000_000_000;
+        self.queue_bytes
+            .unwrap_or_else(|| u64::try_from(product).unwrap_or(u64::MAX).max(QUEUE_BYTES_FLOOR))
+    }
+
+    fn check(&self) -> Result<(), LabError> {
+        let spans = [
+            ("delay", self.delay),
+            ("jitter", self.jitter),
+            ("reorder_delay", self.reorder_delay),
+        ];
+        for (field, span) in spans {
+            if span > DELAY_MAX {
+                return Err(LabError::Profile {
+                    field,
+                    problem: format!("is {span:?}, more than {DELAY_MAX:?}"),
+                });
+            }
+        }
+        if self.rate_bits == Some(0) {
+            let problem = "is zero, which passes nothing for ever; cut the link instead".to_owned();
+            return Err(LabError::Profile {
+                field: "rate_bits",
+                problem,
+            });
+        }
+        Ok(())
+    }
+}
+
+/// Both directions of a link, and what they share.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinkProfile {
+    /// The direction from the first host to the second.
+    pub a_to_b: LaneProfile,
+    /// The direction from the second host to the first.
+    pub b_to_a: LaneProfile,
+    /// The largest IP packet, in bytes. Fixed when the link is made.
+    pub mtu: u32,
+    /// What all random decisions follow from. Fixed when the link is made.
+    pub seed: u64,
+}
+
+impl Default for LinkProfile {
+    fn default() -> LinkProfile {
+        LinkProfile::symmetric(LaneProfile::default())
+    }
+}
+
+impl LinkProfile {
+    /// The same in both directions, with the MTU of Ethernet and seed 1.
+    pub fn symmetric(lane: LaneProfile) -> LinkProfile {
+        LinkProfile {
+            a_to_b: lane.clone(),
+            b_to_a: lane,
+            mtu: MTU_ETHERNET,
+            seed: 1,
+        }
+    }
+
+    /// A clean link with this round-trip time, half of it in each direction.
+    pub fn rtt(rtt: Duration) -> LinkProfile {
+        LinkProfile::symmetric(LaneProfile {
+            delay: rtt / 2,
+            ..LaneProfile::default()
+        })
+    }
+
+    /// Changes both directions.
+    #[must_use]
+    pub fn with(mut self, change: impl Fn(&mut LaneProfile)) -> LinkProfile {
+        change(&mut self.a_to_b);
+        change(&mut self.b_to_a);
+        self
+    }
+
+    /// Checks that the link can do what is asked.
+    ///
+    /// # Errors
+    /// [`LabError::Profile`], naming the field.
+    pub fn check(&self) -> Result<(), LabError> {
+        self.a_to_b.check()?;
+        self.b_to_a.check()?;
+        if !(MTU_MIN..=MTU_MAX).contains(&self.mtu) {
+            let problem = format!("is {}, not in {MTU_MIN}..={MTU_MAX}", self.mtu);
+            return Err(LabError::Profile {
+                field: "mtu",
+                problem,
+            });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,54 @@
+//! Running the system's own programs, with errors that say what to do.
+
+use std::io::{ErrorKind, Write as _};
+use std::process::{Command, Output, Stdio};
+
+use crate::error::LabError;
+
+/// Runs `command` to its end, with `input` on its standard input; `package` has it on Debian.
+///
+/// # Errors
+/// [`LabError::MissingProgram`], [`LabError::CommandFailed`] with what it wrote, or [`LabError::Io`].
+pub(crate) fn run(command: &mut Command, package: &str, input: &str) -> Result<Output, LabError> {
+    let shown = shown(command);
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(|error| match error.kind() {
+        ErrorKind::NotFound => LabError::MissingProgram {
+            program: command.get_program().to_string_lossy().into_owned(),
+            package: package.to_owned(),
+        },
+        _ => LabError::io(format!("start `{shown}`"), error),
+    })?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // A program that ends without reading its input says why by its exit status.
+        stdin.write_all(input.as_bytes()).ok();
+    }
+    let output = child
+        .wait_with_output()
+        .map_err(|error| LabError::io(format!("wait for `{shown}`"), error))?;
+    if output.status.success() {
+        return Ok(output);
+    }
+    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    let stderr = if said.is_empty() {
+        output.status.to_string()
+    } else {
+        said
+    };
+    Err(LabError::CommandFailed {
+        command: shown,
+        stderr,
+    })
+}
+
+/// The command line as a person would type it, near enough for a message.
+pub(crate) fn shown(command: &Command) -> String {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    words
+        .map(|word| word.to_string_lossy())
+        .collect::<Vec<_>>()
+        .join(" ")
+}

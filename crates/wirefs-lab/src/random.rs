@@ -1,0 +1,56 @@
+//! A small random number generator whose whole run follows from its seed.
+
+use crate::profile::Probability;
+
+/// The xoshiro256++ generator, filled from a seed by SplitMix64.
+///
+/// # Source
+/// D. Blackman, S. Vigna, "Scrambled linear pseudorandom number generators" (2021), written from the recurrences.
+#[derive(Clone, Debug)]
+pub struct Random {
+    state: [u64; 4],
+}
+
+impl Random {
+    /// Makes the generator of `seed`; equal seeds give equal sequences.
+    pub fn new(seed: u64) -> Random {
+        let mut mix = seed;
+        Random {
+            state: std::array::from_fn(|_| split_mix(&mut mix)),
+        }
+    }
+
+    /// Draws 64 uniform bits.
+    pub fn next_u64(&mut self) -> u64 {
+        let [s0, s1, s2, s3] = self.state;
+        let drawn = s0.wrapping_add(s3).rotate_left(23).wrapping_add(s0);
+        let (t2, t3) = (s2 ^ s0, s3 ^ s1);
+        self.state = [s0 ^ t3, s1 ^ t2, t2 ^ (s1 << 17), t3.rotate_left(45)];
+        drawn
+    }
+
+    /// Draws whether an event of this probability happens; always uses exactly one number of the sequence.
+    pub fn chance(&mut self, probability: Probability) -> bool {
+        // 53 bits are what a double holds exactly, so the value lies in [0, 1) and probability 1 always happens.
+        let unit = (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
+        unit < probability.value()
+    }
+
+    /// Draws a number below `bound`, or 0 when `bound` is 0; always uses exactly one number of the sequence.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        let wide = u128::from(self.next_u64()) * u128::from(bound);
+        // The high half of the product is below `bound`, so it fits.
+        (wide >> 64) as u64
+    }
+}
+
+fn split_mix(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let mut mixed = *state;
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    mixed ^ (mixed >> 31)
+}
+
+#[cfg(test)]
+mod tests;

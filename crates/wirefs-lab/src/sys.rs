@@ -1,0 +1,153 @@
+//! The few system calls that have no safe wrapper: attaching a TAP device, real-time priority, code between fork and
+//! exec, waiting for a signal.
+
+#![expect(
+    unsafe_code,
+    reason = "system calls without a safe wrapper in rustix; each block states why it is sound"
+)]
+
+use std::ffi::{c_int, c_short, c_void};
+use std::fs::File;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::sync::Arc;
+
+use rustix::fd::{AsFd, BorrowedFd};
+use rustix::ioctl::{Ioctl, IoctlOutput, Opcode, ioctl};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+/// The bytes of a device name, its closing zero included.
+const NAME_BYTES: usize = libc::IFNAMSIZ;
+
+/// The argument of TUNSETIFF: `struct ifreq` with its flags.
+#[repr(C)]
+struct InterfaceRequest {
+    name: [u8; NAME_BYTES],
+    flags: c_short,
+    rest: [u8; 22],
+}
+
+/// The TUNSETIFF request.
+struct AttachTap(InterfaceRequest);
+
+// SAFETY: TUNSETIFF reads and writes one `struct ifreq` (40 bytes on 64-bit Linux), which `InterfaceRequest` is laid
+// out as; the output is ignored.
+unsafe impl Ioctl for AttachTap {
+    type Output = ();
+    const IS_MUTATING: bool = true;
+
+    fn opcode(&self) -> Opcode {
+        libc::TUNSETIFF as Opcode
+    }
+
+    fn as_ptr(&mut self) -> *mut c_void {
+        (&raw mut self.0).cast()
+    }
+
+    unsafe fn output_from_ptr(_: IoctlOutput, _: *mut c_void) -> rustix::io::Result<()> {
+        Ok(())
+    }
+}
+
+const _: () = assert!(
+    size_of::<InterfaceRequest>() == size_of::<libc::ifreq>(),
+    "the kernel copies a whole ifreq"
+);
+
+/// Turns an open `/dev/net/tun` into a TAP device called `name` in the network namespace that it was opened in.
+///
+/// # Errors
+/// What the kernel says; `InvalidInput` when the name is longer than 15 bytes.
+pub(crate) fn attach_tap(tun: BorrowedFd<'_>, name: &str) -> io::Result<()> {
+    let mut padded = [0; NAME_BYTES];
+    let room = padded
+        .get_mut(..name.len())
+        .filter(|room| room.len() < NAME_BYTES);
+    room.ok_or(io::ErrorKind::InvalidInput)?
+        .copy_from_slice(name.as_bytes());
+    // Both flags are small positive constants.
+    let flags = (libc::IFF_TAP | libc::IFF_NO_PI) as c_short;
+    let request = InterfaceRequest {
+        name: padded,
+        flags,
+        rest: [0; 22],
+    };
+    // SAFETY: `tun` is open for the whole call and `AttachTap` describes TUNSETIFF correctly (see there).
+    unsafe { ioctl(tun, AttachTap(request)) }?;
+    Ok(())
+}
+
+/// Gives the calling thread a real-time priority, so that it runs as soon as its time has come.
+///
+/// # Errors
+/// `PermissionDenied` where the process may not.
+pub(crate) fn prefer_this_thread(priority: c_int) -> io::Result<()> {
+    let parameters = libc::sched_param {
+        sched_priority: priority,
+    };
+    // SAFETY: the kernel reads `parameters`, which lives through the call; 0 names the calling thread.
+    let answer = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) };
+    if answer == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+/// Makes `command` run in a network namespace; its mounts, files and everything else stay those of the caller.
+pub(crate) fn run_in_namespace(command: &mut Command, namespace: Arc<File>) {
+    let enter = move || {
+        move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))
+            .map_err(io::Error::from)
+    };
+    // SAFETY: between fork and exec the closure makes one system call on a descriptor that it owns; it neither
+    // allocates nor locks.
+    unsafe { command.pre_exec(enter) };
+}
+
+/// A set of the signals that ask a program to end, which this thread and those it starts no longer die of.
+pub struct EndSignals {
+    set: libc::sigset_t,
+}
+
+impl EndSignals {
+    /// Blocks SIGINT, SIGTERM and SIGHUP. Call it before other threads start, so that they inherit it.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn block() -> io::Result<EndSignals> {
+        let mut set = MaybeUninit::<libc::sigset_t>::uninit();
+        // SAFETY: `sigemptyset` fills the set before it is used; the other calls only read or change that set and
+        // this thread's mask.
+        let (set, error) = unsafe {
+            libc::sigemptyset(set.as_mut_ptr());
+            for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+                libc::sigaddset(set.as_mut_ptr(), signal);
+            }
+            let error = libc::pthread_sigmask(libc::SIG_BLOCK, set.as_ptr(), std::ptr::null_mut());
+            (set.assume_init(), error)
+        };
+        if error == 0 {
+            Ok(EndSignals { set })
+        } else {
+            Err(io::Error::from_raw_os_error(error))
+        }
+    }
+
+    /// Waits for one of them and gives its number.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn wait(&self) -> io::Result<i32> {
+        let mut signal = 0;
+        // SAFETY: both pointers are to values that live through the call.
+        let error = unsafe { libc::sigwait(&raw const self.set, &raw mut signal) };
+        if error == 0 {
+            Ok(signal)
+        } else {
+            Err(io::Error::from_raw_os_error(error))
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! The program: exit codes, what scripts read, and that it tidies up when it is told to end.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_wirefs-lab");
+
+fn scratch(name: &str) -> PathBuf {
+    let path = std::env::temp_dir().join(format!("wirefs-lab-{name}-{}", std::process::id()));
+    fs::create_dir(&path).unwrap();
+    path
+}
+
+#[test]
+fn link_runs_a_command_on_the_client_and_ends_as_it_does() {
+    let script = "test \"$(cat /proc/sys/net/ipv4/tcp_rmem | cut -f3)\" = 33554432 \
+                  && ip -brief address | grep -q \"$WIREFS_LAB_CLIENT_ADDRESS\" && exit 7";
+    let run = Command::new(PROGRAM)
+        .args(["link", "--rtt", "1", "--json", "--", "sh", "-c", script])
+        .output()
+        .unwrap();
+    assert_eq!(run.status.code(), Some(7), "{run:?}");
+    assert!(
+        String::from_utf8(run.stderr)
+            .unwrap()
+            .contains("\"offered_frames\":")
+    );
+}
+
+#[test]
+fn up_says_its_names_obeys_its_socket_and_removes_everything_when_it_ends() {
+    let at = scratch("up");
+    let (socket, ready) = (at.join("control"), at.join("ready"));
+    let mut up = Command::new(PROGRAM)
+        .args(["up", "--name", "test", "--rtt", "10", "--control"])
+        .arg(&socket)
+        .arg("--ready")
+        .arg(&ready)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(up.stdout.take().unwrap());
+    let mut server = String::new();
+    lines.read_line(&mut server).unwrap();
+    let server = server
+        .trim()
+        .strip_prefix("WIREFS_LAB_SERVER=")
+        .unwrap()
+        .to_owned();
+
+    let say = |words: &str| {
+        let mut control = Command::new(PROGRAM);
+        let said = control
+            .arg("control")
+            .arg(&socket)
+            .args(words.split_whitespace())
+            .output()
+            .unwrap();
+        (said.status.code(), String::from_utf8(said.stdout).unwrap())
+    };
+    assert!(say("cut").1.contains("\"dropped_by_cut\":0"));
+    assert_eq!(say("set --rtt 5 --loss 2%").0, Some(0));
+    let (code, answer) = say("set --loss often");
+    assert!(code == Some(1) && answer.contains("error"), "{answer}");
+    let inside = Command::new(PROGRAM)
+        .args(["exec", &server, "ip", "-brief", "link"])
+        .output()
+        .unwrap();
+    assert!(String::from_utf8(inside.stdout).unwrap().contains("link1"));
+
+    kill_process(Pid::from_child(&up), Signal::TERM).unwrap();
+    let mut rest = String::new();
+    lines.read_to_string(&mut rest).unwrap();
+    assert!(up.wait().unwrap().success());
+    assert!(!Path::new("/run/netns").join(&server).exists());
+    assert!(!socket.exists() && !ready.exists());
+    fs::remove_dir(&at).unwrap();
+}
+
+#[test]
+fn a_command_that_is_asked_to_end_takes_the_lab_with_it() {
+    let script = "echo $WIREFS_LAB_SERVER; exec sleep infinity";
+    let mut link = Command::new(PROGRAM)
+        .args(["link", "--", "sh", "-c", script])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut server = String::new();
+    BufReader::new(link.stdout.take().unwrap())
+        .read_line(&mut server)
+        .unwrap();
+    assert!(Path::new("/run/netns").join(server.trim()).exists());
+    kill_process(Pid::from_child(&link), Signal::TERM).unwrap();
+    link.wait().unwrap();
+    assert!(!Path::new("/run/netns").join(server.trim()).exists());
+}
+
+#[test]
+fn without_root_the_program_says_what_it_needs() {
+    // A copy, because an ordinary user may not reach the directory that cargo builds in.
+    let at = scratch("nobody");
+    let program = at.join("program");
+    fs::copy(PROGRAM, &program).unwrap();
+    let run = Command::new(&program)
+        .arg("check")
+        .current_dir("/")
+        .uid(65_534)
+        .gid(65_534)
+        .output()
+        .unwrap();
+    fs::remove_dir_all(&at).unwrap();
+    assert_eq!(run.status.code(), Some(2));
+    let said = String::from_utf8(run.stderr).unwrap();
+    assert!(said.contains("needs root"), "{said}");
+}

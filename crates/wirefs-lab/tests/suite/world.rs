@@ -1,0 +1,90 @@
+//! Two hosts, a link, and datagrams that carry a number.
+//!
+//! ```text
+//! server 10.99.1.1 ── link ── 10.99.1.2 client
+//! ```
+
+use std::net::UdpSocket;
+use std::time::Duration;
+
+use wirefs_lab::{Host, Lab, LinkHandle, LinkProfile};
+
+/// Bounds every wait of a test; only a failing test waits this long.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+pub(crate) struct World {
+    pub(crate) link: LinkHandle,
+    pub(crate) server: Host,
+    pub(crate) client: Host,
+    pub(crate) lab: Lab,
+}
+
+pub(crate) fn world(name: &str, profile: LinkProfile) -> World {
+    let lab = Lab::new(name).unwrap();
+    let (server, client) = (lab.host("server").unwrap(), lab.host("client").unwrap());
+    let link = lab.link(&server, &client, profile).unwrap();
+    World {
+        link,
+        server,
+        client,
+        lab,
+    }
+}
+
+/// Connected datagram sockets, one on each host.
+pub(crate) struct Datagrams {
+    pub(crate) server: UdpSocket,
+    pub(crate) client: UdpSocket,
+}
+
+impl World {
+    pub(crate) fn datagrams(&self) -> Datagrams {
+        let bind = |host: &Host, address| host.run(|| UdpSocket::bind((address, 0))).unwrap().unwrap();
+        let server = bind(&self.server, self.link.address_a());
+        let client = bind(&self.client, self.link.address_b());
+        server.connect(client.local_addr().unwrap()).unwrap();
+        client.connect(server.local_addr().unwrap()).unwrap();
+        for socket in [&server, &client] {
+            socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        }
+        Datagrams { server, client }
+    }
+}
+
+impl Datagrams {
+    /// Sends from client to server, each after the one before it came out of the link or was dropped in it.
+    pub(crate) fn send_up_singly(&self, link: &LinkHandle, numbers: std::ops::Range<u32>) {
+        for number in numbers {
+            let before = link.counters().b_to_a;
+            self.client.send(&number.to_le_bytes()).unwrap();
+            wait_until(|| {
+                let counted = link.counters().b_to_a.since(&before);
+                counted.delivered_frames + counted.dropped_by_loss + counted.dropped_by_cut > 0
+            });
+        }
+    }
+
+    /// Receives `count` numbers at the server.
+    pub(crate) fn receive_up(&self, count: usize) -> Vec<u32> {
+        let mut number = [0; 4];
+        let mut receive = || {
+            self.server
+                .recv(&mut number)
+                .map(|_| u32::from_le_bytes(number))
+                .unwrap()
+        };
+        (0..count).map(|_| receive()).collect()
+    }
+}
+
+/// Waits for a condition, and fails when it does not come.
+pub(crate) fn wait_until(condition: impl Fn() -> bool) {
+    let end = std::time::Instant::now() + PATIENCE;
+    while !condition() {
+        assert!(
+            std::time::Instant::now() < end,
+            "what the test waits for does not come"
+        );
+        std::thread::yield_now();
+    }
+}

@@ -1,0 +1,119 @@
+//! Attributes, plain and extended.
+
+use crate::fs::{Body, Fs, Ino};
+use wirefs_op::{Errno, Kind, SetStat, SetTime, Stat};
+
+/// `XATTR_CREATE`.
+const XATTR_CREATE: u32 = 1;
+/// `XATTR_REPLACE`.
+const XATTR_REPLACE: u32 = 2;
+
+impl Fs {
+    pub(crate) fn stat(&self, ino: Ino) -> Result<Stat, Errno> {
+        let inode = self.inode(ino)?;
+        let subdirectories = match &inode.body {
+            Body::Directory { entries, .. } => {
+                let inodes = entries.values().filter_map(|entry| self.inodes.get(&entry.ino));
+                inodes.filter(|inode| inode.is_directory()).count() as u32
+            }
+            Body::File(_) | Body::Symlink(_) | Body::Node(_) => 0,
+        };
+        Ok(inode.stat(ino, subdirectories))
+    }
+
+    /// Changes attributes.
+    pub(crate) fn set(&mut self, ino: Ino, set: &SetStat) -> Result<(), Errno> {
+        if let Some(size) = set.size {
+            self.resize(ino, size)?;
+        }
+        if set.mode.is_some() && self.inode(ino)?.kind() == Kind::Symlink {
+            return Err(Errno::NotSupported);
+        }
+        if set.is_empty() {
+            return Ok(());
+        }
+        let now = self.now();
+        let time = |set: SetTime| match set {
+            SetTime::Now => now,
+            SetTime::At(at) => at,
+        };
+        let inode = self.inode_mut(ino)?;
+        if set.uid.is_some() || set.gid.is_some() {
+            inode.uid = set.uid.unwrap_or(inode.uid);
+            inode.gid = set.gid.unwrap_or(inode.gid);
+            inode.drop_privileges();
+        }
+        if let Some(mode) = set.mode {
+            inode.mode = mode & 0o7777;
+        }
+        if let Some(atime) = set.atime {
+            inode.atime = time(atime);
+        }
+        if let Some(mtime) = set.mtime {
+            inode.mtime = time(mtime);
+        }
+        self.touch(ino);
+        Ok(())
+    }
+
+    /// Takes set-user-id and set-group-id from a file.
+    pub(crate) fn kill_privileges(&mut self, ino: Ino) -> Result<(), Errno> {
+        self.inode_mut(ino)?.drop_privileges();
+        self.touch(ino);
+        Ok(())
+    }
+
+    pub(crate) fn set_xattr(&mut self, ino: Ino, name: &[u8], value: &[u8], flags: u32) -> Result<(), Errno> {
+        self.check_user_xattr(ino, name, Errno::NotPermitted)?;
+        let xattrs = &mut self.inode_mut(ino)?.xattrs;
+        match (flags, xattrs.contains_key(name)) {
+            (XATTR_CREATE, true) => return Err(Errno::Exists),
+            (XATTR_REPLACE, false) => return Err(Errno::NoData),
+            (0, _) | (XATTR_CREATE, false) | (XATTR_REPLACE, true) => {}
+            (_, _) => return Err(Errno::Invalid),
+        }
+        xattrs.insert(name.to_vec(), value.to_vec());
+        self.touch(ino);
+        Ok(())
+    }
+
+    pub(crate) fn xattr(&self, ino: Ino, name: &[u8]) -> Result<&[u8], Errno> {
+        self.check_user_xattr(ino, name, Errno::NoData)?;
+        self.inode(ino)?.xattrs.get(name).map(Vec::as_slice).ok_or(Errno::NoData)
+    }
+
+    pub(crate) fn xattr_names(&self, ino: Ino) -> Result<Vec<&[u8]>, Errno> {
+        Ok(self.inode(ino)?.xattrs.keys().map(Vec::as_slice).collect())
+    }
+
+    pub(crate) fn remove_xattr(&mut self, ino: Ino, name: &[u8]) -> Result<(), Errno> {
+        self.check_user_xattr(ino, name, Errno::NotPermitted)?;
+        self.inode_mut(ino)?.xattrs.remove(name).ok_or(Errno::NoData)?;
+        self.touch(ino);
+        Ok(())
+    }
+
+    /// `user.` attributes are for files and directories alone; other families are not modelled.
+    fn check_user_xattr(&self, ino: Ino, name: &[u8], refused: Errno) -> Result<(), Errno> {
+        match (self.inode(ino)?.kind(), name.strip_prefix(b"user.")) {
+            (_, None | Some(b"")) => Err(Errno::NotSupported),
+            (Kind::File | Kind::Directory, Some(_)) => Ok(()),
+            (Kind::Symlink | Kind::Fifo | Kind::Socket | Kind::CharDevice | Kind::BlockDevice, Some(_)) => {
+                Err(refused)
+            }
+        }
+    }
+}
+
+impl crate::fs::Inode {
+    /// What `chown` and an unprivileged write do: the set-user-id bit falls, and the set-group-id bit of what may be
+    /// executed by the group (without that it once meant mandatory locking).
+    fn drop_privileges(&mut self) {
+        if !self.is_directory() {
+            self.mode &= !0o4000;
+            if self.mode & 0o010 != 0 {
+                self.mode &= !0o2000;
+            }
+        }
+    }
+}

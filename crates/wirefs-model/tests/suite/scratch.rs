@@ -1,0 +1,34 @@
+//! Directories that tests make and remove.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+static NEXT: AtomicU32 = AtomicU32::new(0);
+
+/// A directory of its own, removed when dropped.
+pub(crate) struct Scratch(PathBuf);
+
+impl Scratch {
+    /// A new one in the place for temporary files.
+    pub(crate) fn new() -> Scratch {
+        Scratch::within(&std::env::temp_dir())
+    }
+
+    /// A new one in `place`.
+    pub(crate) fn within(place: &Path) -> Scratch {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = place.join(format!("wirefs-model-{}-{number}", std::process::id()));
+        std::fs::create_dir(&path).unwrap();
+        Scratch(path)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

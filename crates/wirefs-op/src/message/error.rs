@@ -1,0 +1,32 @@
+//! Rerror: any request's failure.
+
+#[cfg(test)]
+mod tests;
+
+use crate::errno::Errno;
+use crate::wire::{Malformed, Reader, Text, Wire, Writer, wire_struct};
+
+impl Wire for Errno {
+    fn put(&self, writer: &mut Writer) {
+        self.code().put(writer);
+    }
+    fn take(reader: &mut Reader) -> Result<Self, Malformed> {
+        u16::take(reader).map(Errno::from_code)
+    }
+}
+
+wire_struct! {
+    /// `Rerror tag[2] errno[2] ename[s]`
+    pub struct Rerror {
+        /// For the program.
+        errno: Errno,
+        /// For people.
+        ename: Text,
+    }
+}
+
+impl From<Errno> for Rerror {
+    fn from(errno: Errno) -> Rerror {
+        Rerror { errno, ename: Text::new(errno.text().as_bytes()) }
+    }
+}

@@ -1,0 +1,28 @@
+//! Tlink: makes a hard link.
+
+#[cfg(test)]
+mod tests;
+
+use crate::message::target::{Place, Target};
+use crate::stat::Stat;
+use crate::wire::wire_struct;
+
+wire_struct! {
+    /// `Tlink tag[2] target to`
+    pub struct Tlink {
+        /// The existing object; an open file without a name may get one.
+        target: Target,
+        /// The new name.
+        to: Place,
+    }
+}
+
+wire_struct! {
+    /// `Rlink tag[2] stat[opt] dir[opt]`
+    pub struct Rlink {
+        /// The object's attributes after it.
+        stat: Option<Stat>,
+        /// The directory's attributes after it.
+        dir: Option<Stat>,
+    }
+}

@@ -1,0 +1,37 @@
+//! Trename: renames, as `renameat2` does.
+
+#[cfg(test)]
+mod tests;
+
+use crate::message::target::Place;
+use crate::stat::Stat;
+use crate::wire::wire_struct;
+
+/// The target must not exist (`RENAME_NOREPLACE`).
+pub const NOREPLACE: u32 = 1;
+/// The two names change places (`RENAME_EXCHANGE`).
+pub const EXCHANGE: u32 = 2;
+
+wire_struct! {
+    /// `Trename tag[2] from to flags[4]`
+    pub struct Trename {
+        /// The present name.
+        from: Place,
+        /// The new name.
+        to: Place,
+        /// [`NOREPLACE`], [`EXCHANGE`], or 0.
+        flags: u32,
+    }
+}
+
+wire_struct! {
+    /// `Rrename tag[2] stat[opt] from_dir[opt] to_dir[opt]`
+    pub struct Rrename {
+        /// The moved object's attributes after it.
+        stat: Option<Stat>,
+        /// The old directory's attributes after it.
+        from_dir: Option<Stat>,
+        /// The new directory's attributes after it.
+        to_dir: Option<Stat>,
+    }
+}

@@ -1,0 +1,27 @@
+//! Tseek: finds data and holes.
+
+#[cfg(test)]
+mod tests;
+
+use crate::message::target::Target;
+use crate::wire::wire_struct;
+
+wire_struct! {
+    /// `Tseek tag[2] target offset[8] hole[1]`
+    pub struct Tseek {
+        /// The file.
+        target: Target,
+        /// Where to start.
+        offset: u64,
+        /// Looks for the next hole (`SEEK_HOLE`), else for the next data (`SEEK_DATA`).
+        hole: bool,
+    }
+}
+
+wire_struct! {
+    /// `Rseek tag[2] offset[8]`
+    pub struct Rseek {
+        /// Where it is.
+        offset: u64,
+    }
+}

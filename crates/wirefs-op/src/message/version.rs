@@ -1,0 +1,81 @@
+//! Tversion: agrees on the protocol and names the session.
+
+#[cfg(test)]
+mod tests;
+
+use crate::wire::{Malformed, Reader, Text, Wire, Writer, wire_struct};
+
+/// The protocol that this crate speaks.
+pub const VERSION: &[u8] = b"op2";
+
+/// Names a session, whatever connections it lives through. Chosen at random by the client; who knows it owns the
+/// session, so it is a secret between the two.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SessionId(pub [u8; 16]);
+
+impl std::fmt::Debug for SessionId {
+    /// Shows enough to tell sessions apart, not enough to take one over.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let [a, b, ..] = self.0;
+        write!(f, "SessionId({a:02x}{b:02x}…)")
+    }
+}
+
+impl Wire for SessionId {
+    fn put(&self, writer: &mut Writer) {
+        for byte in self.0 {
+            byte.put(writer);
+        }
+    }
+    fn take(reader: &mut Reader) -> Result<Self, Malformed> {
+        let mut id = [0; 16];
+        for byte in &mut id {
+            *byte = u8::take(reader)?;
+        }
+        Ok(SessionId(id))
+    }
+}
+
+/// Names one run of a server: another number means that what was not committed may be lost (NFSv4's write verifier,
+/// RFC 8881 §18.32).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct BootId(pub u64);
+
+impl Wire for BootId {
+    fn put(&self, writer: &mut Writer) {
+        self.0.put(writer);
+    }
+    fn take(reader: &mut Reader) -> Result<Self, Malformed> {
+        u64::take(reader).map(BootId)
+    }
+}
+
+wire_struct! {
+    /// `Tversion tag[2] msize[4] version[s] features[8] session[16]`
+    pub struct Tversion {
+        /// The largest message that the client takes, in bytes.
+        msize: u32,
+        /// [`VERSION`], or what a later edition calls itself.
+        version: Text,
+        /// Optional parts of the protocol that the client knows, a bit each; none are defined yet.
+        features: u64,
+        /// The session to open or to resume.
+        session: SessionId,
+    }
+}
+
+wire_struct! {
+    /// `Rversion tag[2] msize[4] version[s] features[8] boot[8] resumed[1]`
+    pub struct Rversion {
+        /// The largest message that either side sends from now on, in bytes.
+        msize: u32,
+        /// The version that both speak, or `unknown`.
+        version: Text,
+        /// The features that both know.
+        features: u64,
+        /// This run of the server.
+        boot: BootId,
+        /// Whether the session was known: its open files and locks are still there.
+        resumed: bool,
+    }
+}

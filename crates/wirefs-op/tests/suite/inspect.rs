@@ -1,0 +1,129 @@
+//! What a test looks at in a message without asking which one it is.
+
+use bytes::Bytes;
+use wirefs_op::limits::{DATA_BYTES_MAX, MESSAGE_BYTES_MAX, NAME_BYTES_MAX, PATH_BYTES_MAX};
+use wirefs_op::wire::Malformed;
+use wirefs_op::{Frame, Reply, Request, Tag, TreePath, listing};
+
+/// The data that a request carries.
+pub(crate) fn request_data(request: &Request) -> &[u8] {
+    match request {
+        Request::Put(put) => &put.data.0,
+        Request::Xattr(xattr) => &xattr.value.0,
+        Request::Version(_)
+        | Request::Attach(_)
+        | Request::Flush(_)
+        | Request::Ping(_)
+        | Request::Remove(_)
+        | Request::Get(_)
+        | Request::Rename(_)
+        | Request::Link(_)
+        | Request::Statfs(_)
+        | Request::Lock(_)
+        | Request::Allocate(_)
+        | Request::Copy(_)
+        | Request::Seek(_)
+        | Request::Commit(_) => &[],
+    }
+}
+
+/// The data that a reply carries.
+pub(crate) fn reply_data(reply: &Reply) -> &[u8] {
+    match reply {
+        Reply::Get(get) => &get.data.0,
+        Reply::Xattr(xattr) => &xattr.value.0,
+        Reply::Version(_)
+        | Reply::Attach(_)
+        | Reply::Error(_)
+        | Reply::Flush(_)
+        | Reply::Ping(_)
+        | Reply::Remove(_)
+        | Reply::Put(_)
+        | Reply::Rename(_)
+        | Reply::Link(_)
+        | Reply::Statfs(_)
+        | Reply::Lock(_)
+        | Reply::Allocate(_)
+        | Reply::Copy(_)
+        | Reply::Seek(_)
+        | Reply::Commit(_) => &[],
+    }
+}
+
+/// The paths that a request names.
+pub(crate) fn request_paths(request: &Request) -> Vec<&TreePath> {
+    match request {
+        Request::Version(_) | Request::Flush(_) | Request::Ping(_) => vec![],
+        Request::Attach(attach) => vec![&attach.path],
+        Request::Remove(remove) => vec![&remove.place.path],
+        Request::Get(get) => vec![&get.target.path],
+        Request::Put(put) => vec![&put.target.path],
+        Request::Rename(rename) => vec![&rename.from.path, &rename.to.path],
+        Request::Link(link) => vec![&link.target.path, &link.to.path],
+        Request::Xattr(xattr) => vec![&xattr.target.path],
+        Request::Statfs(statfs) => vec![&statfs.target.path],
+        Request::Lock(lock) => vec![&lock.target.path],
+        Request::Allocate(allocate) => vec![&allocate.target.path],
+        Request::Copy(copy) => vec![&copy.from.path, &copy.to.path],
+        Request::Seek(seek) => vec![&seek.target.path],
+        Request::Commit(commit) => vec![&commit.target.path],
+    }
+}
+
+fn path_is_clean(path: &TreePath) -> bool {
+    let is_clean = |name: &[u8]| {
+        !matches!(name, b"" | b"." | b"..") && name.len() <= NAME_BYTES_MAX && !name.contains(&0)
+    };
+    let bytes = path.as_bytes();
+    bytes.len() <= PATH_BYTES_MAX && (bytes.is_empty() || bytes.split(|byte| *byte == b'/').all(is_clean))
+}
+
+fn frame_is_in_limits(frame: &Frame) {
+    assert!(frame.wire_len() <= MESSAGE_BYTES_MAX);
+    let size: [u8; 4] = frame.head[..4].try_into().unwrap();
+    assert_eq!(u32::from_le_bytes(size) as usize, frame.wire_len());
+}
+
+/// Decodes a request from anywhere; whatever decodes must be within the limits and have one form only.
+pub(crate) fn request_from(body: &[u8]) -> Result<(Tag, Request), Malformed> {
+    let (tag, request) = Request::decode(Bytes::copy_from_slice(body))?;
+    assert!(request_paths(&request).into_iter().all(path_is_clean), "{request:?}");
+    assert!(request_data(&request).len() <= DATA_BYTES_MAX);
+    let frame = request.encode(tag);
+    frame_is_in_limits(&frame);
+    assert_eq!(frame.to_body(), body, "{request:?}");
+    Ok((tag, request))
+}
+
+/// Decodes a reply from anywhere; whatever decodes must be within the limits and have one form only.
+pub(crate) fn reply_from(body: &[u8]) -> Result<(Tag, Reply), Malformed> {
+    let (tag, reply) = Reply::decode(Bytes::copy_from_slice(body))?;
+    assert!(reply_data(&reply).len() <= DATA_BYTES_MAX);
+    let frame = reply.encode(tag);
+    frame_is_in_limits(&frame);
+    // Numbers that the protocol does not know all become EIO.
+    if !matches!(reply, Reply::Error(_)) {
+        assert_eq!(frame.to_body(), body, "{reply:?}");
+    }
+    Ok((tag, reply))
+}
+
+/// Unpacks a listing from anywhere; whatever decodes must have clean names and lead on.
+pub(crate) fn listing_from(data: &[u8]) -> Result<(), Malformed> {
+    for entry in listing::entries(Bytes::copy_from_slice(data))? {
+        assert!(TreePath::root().join(&entry.name).is_some() && entry.next != 0);
+    }
+    Ok(())
+}
+
+/// Gives bytes to all decoders; none may panic, and each checks what it accepts.
+pub(crate) fn decode_by_all(bytes: &[u8]) {
+    let outcomes = [
+        request_from(bytes).map(drop).map_err(|malformed| malformed.at),
+        reply_from(bytes).map(drop).map_err(|malformed| malformed.at),
+        listing_from(bytes).map_err(|malformed| malformed.at),
+    ];
+    for blamed in outcomes.into_iter().filter_map(Result::err) {
+        assert!(blamed <= bytes.len(), "the fault lies past the end");
+    }
+}

@@ -1,0 +1,30 @@
+//! Every limit of the server, named once.
+
+use std::time::Duration;
+use wirefs_op::limits::{DATA_BYTES_MAX, MESSAGE_BYTES_MAX, REQUESTS_MAX};
+
+/// Connections at a time.
+pub const CONNECTIONS_MAX: usize = 256;
+/// Sessions at a time, those without a connection included.
+pub const SESSIONS_MAX: usize = 256;
+/// How long a session waits for its client to come back.
+pub const GRACE: Duration = Duration::from_secs(90);
+/// Bytes of one reply beside its data, at most: three stats and the fixed fields.
+pub const REPLY_HEAD_BYTES_MAX: usize = 1024;
+/// The smallest message size that a client may offer, in bytes.
+pub const MSIZE_MIN: usize = DATA_BYTES_MAX + REPLY_HEAD_BYTES_MAX;
+/// Bytes of one session's ordered requests that wait or run; past it the driver leaves the rest on the wire.
+pub const BACKLOG_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Bytes of one session's unordered requests that wait or run; past it a request is refused with ENOMEM.
+pub const FREE_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Requests of one session that earlier connections may have left behind when it is resumed.
+pub const ORPHANS_MAX: usize = REQUESTS_MAX;
+
+const _: () = assert!(
+    MSIZE_MIN <= MESSAGE_BYTES_MAX,
+    "a client that takes our largest reply can be served"
+);
+const _: () = assert!(
+    BACKLOG_BYTES_MAX > MESSAGE_BYTES_MAX && FREE_BYTES_MAX > MESSAGE_BYTES_MAX,
+    "one request alone is never too much"
+);

@@ -1,0 +1,226 @@
+//! The machine that all connections and sessions of one server go through.
+
+mod conversation;
+mod job;
+mod lane;
+mod session;
+
+use crate::blame::Parting;
+use crate::limits::BACKLOG_BYTES_MAX;
+use crate::tree::{Attached, SessionKey};
+use bytes::Bytes;
+use conversation::Conversation;
+use job::Pending;
+pub use job::{Job, JobKey};
+use session::Session;
+use std::collections::{BTreeMap, VecDeque};
+use wirefs_op::message::version::{BootId, SessionId};
+use wirefs_op::{Errno, Reply, Tag, Time, TreePath};
+
+/// One connection, named by the driver; never reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ConnectionKey(pub u64);
+
+/// All that can happen to a server.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// A client has connected.
+    Connected(ConnectionKey),
+    /// A message came: its body, without the size word.
+    Received(ConnectionKey, Bytes),
+    /// The connection is gone.
+    Disconnected(ConnectionKey),
+    /// The tree has answered an [`Output::Attach`].
+    Attached {
+        /// Whose.
+        connection: ConnectionKey,
+        /// For which session.
+        session: SessionKey,
+        /// What it said.
+        result: Result<Attached, Errno>,
+    },
+    /// The last reply to a job is about to be queued, which may take a while. Its tag may come again from now on; a
+    /// Tflush for it still waits for [`Replied`](Input::Replied).
+    Answering(JobKey),
+    /// The last reply to a job stands in its connection's queue. Handed in before the client can have seen that
+    /// reply, unless [`Answering`](Input::Answering) was.
+    Replied(JobKey),
+    /// An ordered job needs its turn no longer, although it goes on.
+    TurnPassed(JobKey),
+    /// The work on a job is over, whether it was answered or stopped.
+    Finished(JobKey),
+    /// Time has passed.
+    Tick,
+    /// The server is about to stop: nothing more is taken, waiting locks are given up, the rest finishes.
+    Drain,
+    /// The server stops: all connections and sessions end.
+    Stop,
+}
+
+/// All that a server does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// Send this now.
+    Reply {
+        /// To whom.
+        connection: ConnectionKey,
+        /// The request's tag, or `NOTAG`.
+        tag: Tag,
+        /// What.
+        reply: Reply,
+    },
+    /// Ask the tree, and hand in [`Input::Attached`] before anything more of this connection.
+    Attach {
+        /// Whose.
+        connection: ConnectionKey,
+        /// For which session.
+        session: SessionKey,
+        /// What the client takes as its root.
+        path: TreePath,
+        /// What the tree said when the session attached before: it is attached still, only the root's attributes may
+        /// have changed.
+        before: Option<Attached>,
+    },
+    /// Carry this out, beside whatever else runs.
+    Execute(Job),
+    /// Nobody wants the replies to this job any more.
+    Stop(JobKey),
+    /// Nothing of this session runs any more: tell the tree that it is over.
+    EndSession(SessionKey),
+    /// Send what is queued, then close.
+    Close {
+        /// Which.
+        connection: ConnectionKey,
+        /// Why.
+        why: Parting,
+    },
+}
+
+/// Whether the server takes requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Serving,
+    Draining,
+    Stopped,
+}
+
+/// The sessions of one server.
+///
+/// The driver hands in what happens with [`handle`](Sessions::handle), then does what [`poll`](Sessions::poll) returns
+/// until it returns nothing, and hands in [`Input::Tick`] at [`deadline`](Sessions::deadline).
+///
+/// # Cost
+/// A request costs three inputs and one output, each a few look-ups in ordered maps.
+#[derive(Debug)]
+pub struct Sessions {
+    boot: BootId,
+    phase: Phase,
+    conversations: BTreeMap<ConnectionKey, Conversation>,
+    sessions: BTreeMap<SessionKey, Session>,
+    by_id: BTreeMap<SessionId, SessionKey>,
+    jobs: BTreeMap<JobKey, Pending>,
+    outputs: VecDeque<Output>,
+    sessions_begun: u64,
+    jobs_begun: u64,
+}
+
+impl Sessions {
+    /// A server without clients. `boot` names this run of it.
+    pub fn new(boot: BootId) -> Sessions {
+        Sessions {
+            boot,
+            phase: Phase::Serving,
+            conversations: BTreeMap::new(),
+            sessions: BTreeMap::new(),
+            by_id: BTreeMap::new(),
+            jobs: BTreeMap::new(),
+            outputs: VecDeque::new(),
+            sessions_begun: 0,
+            jobs_begun: 0,
+        }
+    }
+
+    /// Takes what happened at `now`.
+    pub fn handle(&mut self, now: Time, input: Input) {
+        match input {
+            Input::Connected(connection) => match self.phase {
+                Phase::Serving => self.connected(connection),
+                Phase::Draining | Phase::Stopped => {
+                    let why = Parting::Stopping;
+                    self.outputs.push_back(Output::Close { connection, why });
+                }
+            },
+            Input::Received(connection, body) => match self.phase {
+                Phase::Serving => self.received(now, connection, body),
+                Phase::Draining | Phase::Stopped => {}
+            },
+            Input::Disconnected(connection) => self.disconnected(now, connection),
+            Input::Attached {
+                connection,
+                session,
+                result,
+            } => self.attached(connection, session, result),
+            Input::Answering(job) => self.answering(job),
+            Input::Replied(job) => self.replied(job),
+            Input::TurnPassed(job) => self.turn_passed(job),
+            Input::Finished(job) => self.finished(job),
+            Input::Tick => self.expire(now),
+            Input::Drain => {
+                self.phase = Phase::Draining;
+                self.withdraw_waiting();
+            }
+            Input::Stop => self.stop(now),
+        }
+    }
+
+    /// The next thing to do.
+    pub fn poll(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    /// When to hand in the next [`Input::Tick`].
+    pub fn deadline(&self) -> Option<Time> {
+        self.sessions.values().filter_map(Session::expires).min()
+    }
+
+    /// Whether a connection's session has more ordered work waiting than `BACKLOG_BYTES_MAX`: nothing more of it should
+    /// be taken off the wire for now.
+    pub fn is_behind(&self, connection: ConnectionKey) -> bool {
+        let session = self
+            .conversations
+            .get(&connection)
+            .and_then(Conversation::session);
+        let owner = session.and_then(|session| self.sessions.get(&session));
+        owner.is_some_and(|owner| owner.backlog_bytes > BACKLOG_BYTES_MAX)
+    }
+
+    /// Connections at present.
+    pub fn connections(&self) -> usize {
+        self.conversations.len()
+    }
+
+    /// Sessions at present, those that wait for their client included.
+    pub fn sessions(&self) -> usize {
+        self.sessions.len()
+    }
+
+    /// Requests that are not finished.
+    pub fn jobs(&self) -> usize {
+        self.jobs.len()
+    }
+
+    fn stop(&mut self, now: Time) {
+        self.phase = Phase::Stopped;
+        let connections: Vec<ConnectionKey> = self.conversations.keys().copied().collect();
+        for connection in connections {
+            self.part(now, connection, Parting::Stopping);
+        }
+        let sessions: Vec<SessionKey> = self.sessions.keys().copied().collect();
+        for session in sessions {
+            self.end(session);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,321 @@
+//! One connection: Tversion, then Tattach, then requests.
+//!
+//! ```text
+//!          Tversion op2          Tattach            the tree agrees
+//!   Fresh ─────────────► Agreed ─────────► Attaching ─────────────► Attached
+//!     │ other version      ▲                   │ the tree refuses
+//!     ▼ Rversion unknown   └───────────────────┘ Rerror
+//!   Fresh
+//! ```
+//! Anything else at its wrong place is the client's fault and ends the connection. Tping and Tflush are answered
+//! wherever the version is agreed on.
+
+use super::{ConnectionKey, JobKey, Output, Sessions};
+use crate::blame::{Parting, PeerFault};
+use crate::limits::{CONNECTIONS_MAX, MSIZE_MIN};
+use crate::tree::{Attached, SessionKey};
+use bytes::Bytes;
+use std::collections::BTreeMap;
+use wirefs_op::limits::{MESSAGE_BYTES_MAX, REQUESTS_MAX};
+use wirefs_op::message::attach::Rattach;
+use wirefs_op::message::error::Rerror;
+use wirefs_op::message::ping::Rping;
+use wirefs_op::message::version::{Rversion, Tversion, VERSION};
+use wirefs_op::wire::Text;
+use wirefs_op::{Errno, NOTAG, Reply, Request, Tag, Time, TreePath};
+
+/// What Rversion says when the two sides have no version in common.
+const UNKNOWN: &[u8] = b"unknown";
+
+/// How far a connection is.
+#[derive(Clone, Debug)]
+enum Stage {
+    Fresh,
+    Agreed(SessionKey),
+    Attaching(SessionKey, Tag, TreePath),
+    Attached(SessionKey),
+}
+
+/// What a tag in use stands for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Outstanding {
+    /// A job.
+    Job(JobKey),
+    /// A Tflush that waits for the end of a job.
+    Flush(JobKey),
+}
+
+/// One connection.
+#[derive(Debug)]
+pub(super) struct Conversation {
+    stage: Stage,
+    msize: usize,
+    /// The tags in use.
+    pub(super) tags: BTreeMap<Tag, Outstanding>,
+    /// Tags that may be used again although the last reply to the job before may not be in the queue yet.
+    pub(super) answering: BTreeMap<Tag, JobKey>,
+}
+
+impl Conversation {
+    /// The session that it speaks for.
+    pub(super) fn session(&self) -> Option<SessionKey> {
+        match &self.stage {
+            Stage::Fresh => None,
+            Stage::Agreed(session) | Stage::Attaching(session, _, _) | Stage::Attached(session) => {
+                Some(*session)
+            }
+        }
+    }
+
+    /// Frees the tag of a job; false when the tag stands for something else by now.
+    pub(super) fn forget(&mut self, tag: Tag, key: JobKey) -> bool {
+        match self.tags.get(&tag) {
+            Some(Outstanding::Job(job)) if *job == key => self.tags.remove(&tag).is_some(),
+            Some(Outstanding::Job(_) | Outstanding::Flush(_)) | None => false,
+        }
+    }
+
+    fn jobs(&self) -> Vec<JobKey> {
+        let job = |outstanding: &Outstanding| match outstanding {
+            Outstanding::Job(key) => Some(*key),
+            Outstanding::Flush(_) => None,
+        };
+        self.tags
+            .values()
+            .filter_map(job)
+            .chain(self.answering.values().copied())
+            .collect()
+    }
+}
+
+impl Sessions {
+    pub(super) fn connected(&mut self, connection: ConnectionKey) {
+        if self.conversations.len() >= CONNECTIONS_MAX {
+            let why = Parting::ConnectionsFull;
+            self.outputs.push_back(Output::Close { connection, why });
+            return;
+        }
+        let conversation = Conversation {
+            stage: Stage::Fresh,
+            msize: MESSAGE_BYTES_MAX,
+            tags: BTreeMap::new(),
+            answering: BTreeMap::new(),
+        };
+        self.conversations.insert(connection, conversation);
+    }
+
+    /// Forgets a connection and what it waits for.
+    pub(super) fn disconnected(&mut self, now: Time, connection: ConnectionKey) {
+        let Some(conversation) = self.conversations.remove(&connection) else {
+            return;
+        };
+        self.abandon(conversation.jobs());
+        if let Some(session) = conversation.session() {
+            self.leave(now, session, connection);
+        }
+    }
+
+    /// Ends a connection from this side.
+    pub(super) fn part(&mut self, now: Time, connection: ConnectionKey, why: Parting) {
+        self.disconnected(now, connection);
+        self.outputs.push_back(Output::Close { connection, why });
+    }
+
+    pub(super) fn received(&mut self, now: Time, connection: ConnectionKey, body: Bytes) {
+        if let Err(fault) = self.converse(now, connection, body) {
+            let reply = Reply::Error(Rerror {
+                errno: Errno::Protocol,
+                ename: Text::new(fault.to_string().as_bytes()),
+            });
+            let complaint = Output::Reply {
+                connection,
+                tag: NOTAG,
+                reply,
+            };
+            self.outputs.push_back(complaint);
+            self.part(now, connection, Parting::Fault(fault));
+        }
+    }
+
+    fn converse(&mut self, now: Time, connection: ConnectionKey, body: Bytes) -> Result<(), PeerFault> {
+        let Some(conversation) = self.conversations.get(&connection) else {
+            return Ok(());
+        };
+        let bytes = body.len().saturating_add(4);
+        let msize = conversation.msize;
+        if bytes > msize {
+            return Err(PeerFault::Oversized { bytes, msize });
+        }
+        let (tag, request) = Request::decode(body)?;
+        let is_version = matches!(request, Request::Version(_));
+        match (&conversation.stage, is_version) {
+            (Stage::Fresh, false) => return Err(PeerFault::NotVersion),
+            (Stage::Agreed(_) | Stage::Attaching(..) | Stage::Attached(_), true) => {
+                return Err(PeerFault::SecondVersion);
+            }
+            (Stage::Fresh, true) | (Stage::Agreed(_) | Stage::Attaching(..) | Stage::Attached(_), false) => {}
+        }
+        if is_version != (tag == NOTAG) {
+            return Err(PeerFault::StrayTag(tag));
+        }
+        if conversation.tags.contains_key(&tag) {
+            return Err(PeerFault::TagInUse(tag));
+        }
+        if conversation.tags.len() >= REQUESTS_MAX {
+            return Err(PeerFault::TooManyRequests);
+        }
+        match request {
+            Request::Version(version) => self.agree(now, connection, &version),
+            Request::Ping(_) => self.reply(connection, tag, Reply::Ping(Rping {})),
+            Request::Flush(flush) => {
+                self.flush(connection, tag, flush.oldtag);
+                Ok(())
+            }
+            Request::Attach(attach) => self.attach(connection, tag, attach.path),
+            Request::Remove(_)
+            | Request::Get(_)
+            | Request::Put(_)
+            | Request::Rename(_)
+            | Request::Link(_)
+            | Request::Xattr(_)
+            | Request::Statfs(_)
+            | Request::Lock(_)
+            | Request::Allocate(_)
+            | Request::Copy(_)
+            | Request::Seek(_)
+            | Request::Commit(_) => match conversation.stage {
+                Stage::Attached(session) => {
+                    self.admit(connection, session, tag, request, bytes);
+                    Ok(())
+                }
+                Stage::Fresh | Stage::Agreed(_) | Stage::Attaching(..) => Err(PeerFault::NotAttached),
+            },
+        }
+    }
+
+    /// Tversion.
+    fn agree(&mut self, now: Time, connection: ConnectionKey, asked: &Tversion) -> Result<(), PeerFault> {
+        let Some(conversation) = self.conversations.get_mut(&connection) else {
+            return Ok(());
+        };
+        let msize = usize::try_from(asked.msize)
+            .unwrap_or(usize::MAX)
+            .min(MESSAGE_BYTES_MAX);
+        if msize < MSIZE_MIN {
+            return Err(PeerFault::MsizeTooSmall { msize: asked.msize });
+        }
+        let known = asked.version.as_bytes() == VERSION;
+        let mut answer = Rversion {
+            msize: u32::try_from(msize).unwrap_or(u32::MAX),
+            version: Text::new(if known { VERSION } else { UNKNOWN }),
+            features: 0,
+            boot: self.boot,
+            resumed: false,
+        };
+        if known {
+            conversation.msize = msize;
+            match self.join(now, connection, asked.session) {
+                Ok((session, resumed)) => {
+                    answer.resumed = resumed;
+                    self.enter(connection, Stage::Agreed(session));
+                }
+                Err((errno, why)) => {
+                    self.reply(connection, NOTAG, Reply::Error(Rerror::from(errno)))?;
+                    self.part(now, connection, why);
+                    return Ok(());
+                }
+            }
+        }
+        self.reply(connection, NOTAG, Reply::Version(answer))
+    }
+
+    /// Tattach. The driver asks the tree before it hands in anything more of this connection.
+    fn attach(&mut self, connection: ConnectionKey, tag: Tag, path: TreePath) -> Result<(), PeerFault> {
+        let Some(conversation) = self.conversations.get(&connection) else {
+            return Ok(());
+        };
+        let session = match conversation.stage {
+            Stage::Agreed(session) => session,
+            Stage::Fresh => return Err(PeerFault::NotVersion),
+            Stage::Attaching(..) | Stage::Attached(_) => return Err(PeerFault::SecondAttach),
+        };
+        let Some(owner) = self.sessions.get_mut(&session) else {
+            return Ok(());
+        };
+        let before = match &owner.root {
+            Some((root, _)) if *root != path => {
+                return self.reply(connection, tag, Reply::Error(Rerror::from(Errno::Invalid)));
+            }
+            Some((_, attached)) => Some(attached.clone()),
+            None => None,
+        };
+        owner.attaching += 1;
+        owner.known_to_tree = true;
+        self.enter(connection, Stage::Attaching(session, tag, path.clone()));
+        self.outputs.push_back(Output::Attach {
+            connection,
+            session,
+            path,
+            before,
+        });
+        Ok(())
+    }
+
+    /// The tree has answered ([`Input::Attached`](super::Input::Attached)).
+    pub(super) fn attached(
+        &mut self,
+        connection: ConnectionKey,
+        session: SessionKey,
+        result: Result<Attached, Errno>,
+    ) {
+        if let Some(owner) = self.sessions.get_mut(&session) {
+            owner.attaching = owner.attaching.saturating_sub(1);
+        }
+        self.end_if_over(session);
+        let stage = self
+            .conversations
+            .get(&connection)
+            .map(|conversation| conversation.stage.clone());
+        let Some(Stage::Attaching(_, tag, path)) = stage else {
+            return;
+        };
+        let (stage, reply) = match result {
+            Ok(attached) => {
+                if let Some(owner) = self.sessions.get_mut(&session) {
+                    owner.root = Some((path, attached.clone()));
+                }
+                let reply = Reply::Attach(Rattach {
+                    root: attached.root,
+                    uid: attached.uid,
+                    gid: attached.gid,
+                    acts_for_callers: attached.acts_for_callers,
+                    read_only: attached.read_only,
+                });
+                (Stage::Attached(session), reply)
+            }
+            Err(errno) => (Stage::Agreed(session), Reply::Error(Rerror::from(errno))),
+        };
+        self.enter(connection, stage);
+        self.outputs.push_back(Output::Reply {
+            connection,
+            tag,
+            reply,
+        });
+    }
+
+    fn enter(&mut self, connection: ConnectionKey, stage: Stage) {
+        if let Some(conversation) = self.conversations.get_mut(&connection) {
+            conversation.stage = stage;
+        }
+    }
+
+    /// Answers at once. Never fails: it returns what its callers return.
+    fn reply(&mut self, connection: ConnectionKey, tag: Tag, reply: Reply) -> Result<(), PeerFault> {
+        self.outputs.push_back(Output::Reply {
+            connection,
+            tag,
+            reply,
+        });
+        Ok(())
+    }
+}

@@ -1,0 +1,168 @@
+//! Sessions: opened by a client's Tversion, resumed by another, ended when nobody came back in time.
+
+use super::lane::Lane;
+use super::{ConnectionKey, Output, Sessions};
+use crate::blame::Parting;
+use crate::limits::{GRACE, ORPHANS_MAX, SESSIONS_MAX};
+use crate::tree::{Attached, SessionKey};
+use wirefs_op::message::version::SessionId;
+use wirefs_op::{Errno, Time, TreePath};
+
+/// One session. The exactly-once ledger and the leases will live here, beside the lane.
+#[derive(Debug)]
+pub(super) struct Session {
+    id: SessionId,
+    life: Life,
+    /// What the client took as its root, and what the tree said to that.
+    pub(super) root: Option<(TreePath, Attached)>,
+    /// Whether the tree was ever asked to attach, so that it has to be told of the end.
+    pub(super) known_to_tree: bool,
+    /// Attaches that the tree has not answered.
+    pub(super) attaching: usize,
+    pub(super) lane: Lane,
+    /// Jobs that are not finished.
+    pub(super) jobs: usize,
+    pub(super) backlog_bytes: usize,
+    pub(super) free_bytes: usize,
+}
+
+/// Where a session is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Life {
+    Connected(ConnectionKey),
+    /// Without a connection; it ends at this time.
+    Waiting(Time),
+    /// Over, but for what still runs.
+    Ending,
+}
+
+impl Session {
+    pub(super) fn expires(&self) -> Option<Time> {
+        match self.life {
+            Life::Waiting(until) => Some(until),
+            Life::Connected(_) | Life::Ending => None,
+        }
+    }
+}
+
+impl Sessions {
+    /// Opens the session of this id, or resumes it. Tells which session it is, and whether it was known.
+    ///
+    /// # Errors
+    /// There is no room, or the session's earlier connections left too much work behind.
+    pub(super) fn join(
+        &mut self,
+        now: Time,
+        connection: ConnectionKey,
+        id: SessionId,
+    ) -> Result<(SessionKey, bool), (Errno, Parting)> {
+        if let Some(key) = self.by_id.get(&id).copied() {
+            return self.resume(now, connection, key).map(|()| (key, true));
+        }
+        if self.sessions.len() >= SESSIONS_MAX {
+            return Err((Errno::FileTableFull, Parting::SessionsFull));
+        }
+        let key = SessionKey(self.sessions_begun);
+        self.sessions_begun += 1;
+        let session = Session {
+            id,
+            life: Life::Connected(connection),
+            root: None,
+            known_to_tree: false,
+            attaching: 0,
+            lane: Lane::default(),
+            jobs: 0,
+            backlog_bytes: 0,
+            free_bytes: 0,
+        };
+        self.sessions.insert(key, session);
+        self.by_id.insert(id, key);
+        Ok((key, false))
+    }
+
+    fn resume(
+        &mut self,
+        now: Time,
+        connection: ConnectionKey,
+        key: SessionKey,
+    ) -> Result<(), (Errno, Parting)> {
+        let Some(owner) = self.sessions.get_mut(&key) else {
+            return Err((Errno::Stale, Parting::SessionBusy));
+        };
+        let older = match owner.life {
+            Life::Connected(older) => Some(older),
+            Life::Waiting(_) | Life::Ending => None,
+        };
+        owner.life = Life::Connected(connection);
+        if let Some(older) = older {
+            self.part(now, older, Parting::Replaced);
+        }
+        let busy = self
+            .sessions
+            .get(&key)
+            .is_some_and(|owner| owner.jobs > ORPHANS_MAX);
+        if busy {
+            self.leave(now, key, connection);
+            return Err((Errno::Busy, Parting::SessionBusy));
+        }
+        Ok(())
+    }
+
+    /// The session's connection is gone: its grace begins. One that never attached holds nothing and ends.
+    pub(super) fn leave(&mut self, now: Time, session: SessionKey, connection: ConnectionKey) {
+        let Some(owner) = self.sessions.get_mut(&session) else {
+            return;
+        };
+        if owner.life != Life::Connected(connection) {
+            return;
+        }
+        if owner.known_to_tree {
+            owner.life = Life::Waiting(now + GRACE);
+        } else {
+            self.end(session);
+        }
+    }
+
+    /// Ends the sessions whose grace is over ([`Input::Tick`](super::Input::Tick)).
+    pub(super) fn expire(&mut self, now: Time) {
+        let over = |owner: &Session| owner.expires().is_some_and(|until| until <= now);
+        let keys: Vec<SessionKey> = self
+            .sessions
+            .iter()
+            .filter(|(_, owner)| over(owner))
+            .map(|(key, _)| *key)
+            .collect();
+        for key in keys {
+            self.end(key);
+        }
+    }
+
+    /// Ends a session: what may be given up is, changes that were received are still carried out, then the tree hears
+    /// of it.
+    pub(super) fn end(&mut self, session: SessionKey) {
+        let Some(owner) = self.sessions.get_mut(&session) else {
+            return;
+        };
+        if owner.life == Life::Ending {
+            return;
+        }
+        owner.life = Life::Ending;
+        self.by_id.remove(&owner.id);
+        self.withdraw_all(session);
+        self.end_if_over(session);
+    }
+
+    /// Tells the tree of the end once nothing of the session runs any more.
+    pub(super) fn end_if_over(&mut self, session: SessionKey) {
+        let Some(owner) = self.sessions.get(&session) else {
+            return;
+        };
+        if owner.life != Life::Ending || owner.jobs > 0 || owner.attaching > 0 {
+            return;
+        }
+        if owner.known_to_tree {
+            self.outputs.push_back(Output::EndSession(session));
+        }
+        self.sessions.remove(&session);
+    }
+}

@@ -1,0 +1,119 @@
+//! Changes of one session go one after the other; the rest runs beside them.
+
+use super::world::*;
+use crate::limits::BACKLOG_BYTES_MAX;
+use crate::order::Order;
+use crate::sessions::{Input, Output};
+use wirefs_op::{Request, Tag};
+
+fn offset(request: &Request) -> u64 {
+    let Request::Put(put) = request else {
+        panic!("{request:?}")
+    };
+    put.offset
+}
+
+#[test]
+fn changes_run_one_after_the_other_in_the_order_received() {
+    let mut world = World::attached();
+    let mut running = world.execute(A, Tag(0), put(0));
+    for number in 1..20 {
+        assert!(world.receive(A, Tag(number), put(number.into())).is_empty());
+    }
+    for number in 1..20 {
+        assert!(
+            world.handle(Input::Replied(running.key)).is_empty(),
+            "a reply does not end the work"
+        );
+        running = executed(&world.handle(Input::Finished(running.key))).unwrap();
+        assert_eq!(offset(&running.request), number);
+    }
+    assert!(world.handle(Input::Finished(running.key)).is_empty());
+    assert_eq!(world.sessions.jobs(), 0);
+}
+
+#[test]
+fn plain_reads_and_locks_overtake_changes() {
+    let mut world = World::attached();
+    world.execute(A, Tag(0), put(0));
+    assert_eq!(world.execute(A, Tag(1), stat()).order, Order::Free);
+    assert_eq!(world.execute(A, Tag(2), lock()).order, Order::Free);
+}
+
+#[test]
+fn ordered_read_takes_its_turn() {
+    let mut world = World::attached();
+    let change = world.execute(A, Tag(0), put(0));
+    assert!(world.receive(A, Tag(1), ordered_stat()).is_empty());
+    assert!(world.receive(A, Tag(2), put(1)).is_empty());
+    let read = executed(&world.handle(Input::Finished(change.key))).unwrap();
+    assert_eq!(read.tag, Tag(1));
+    let change = executed(&world.handle(Input::Finished(read.key))).unwrap();
+    assert_eq!(change.tag, Tag(2));
+}
+
+#[test]
+fn commit_waits_for_the_changes_before_it_and_then_lets_others_pass() {
+    let mut world = World::attached();
+    let before = world.execute(A, Tag(0), put(0));
+    assert!(world.receive(A, Tag(1), commit()).is_empty());
+    assert!(world.receive(A, Tag(2), put(1)).is_empty());
+    let commit = executed(&world.handle(Input::Finished(before.key))).unwrap();
+    assert_eq!(commit.tag, Tag(1));
+    let after = executed(&world.handle(Input::TurnPassed(commit.key))).unwrap();
+    assert_eq!(after.tag, Tag(2));
+    assert!(
+        world.handle(Input::TurnPassed(commit.key)).is_empty(),
+        "a turn passes once"
+    );
+    assert!(
+        world.handle(Input::Finished(commit.key)).is_empty(),
+        "the turn is another's by now"
+    );
+    assert!(world.handle(Input::Finished(after.key)).is_empty());
+}
+
+#[test]
+fn sessions_do_not_wait_for_each_other() {
+    let mut world = World::attached();
+    world.join(B, 2);
+    world.execute(A, Tag(0), put(0));
+    world.execute(B, Tag(0), put(0));
+}
+
+#[test]
+fn session_with_much_waiting_is_behind_until_it_is_done() {
+    let mut world = World::attached();
+    let mut running = world.execute(A, Tag(0), put_bytes(0, 100_000));
+    let mut sent = 1;
+    while !world.sessions.is_behind(A) {
+        assert!(world.receive(A, Tag(sent), put_bytes(0, 100_000)).is_empty());
+        sent += 1;
+    }
+    assert!(usize::from(sent) * 100_000 > BACKLOG_BYTES_MAX - 100_000);
+    assert!(usize::from(sent) * 100_000 < BACKLOG_BYTES_MAX + 200_000);
+    let mut done = 0;
+    while world.sessions.is_behind(A) {
+        running = executed(&world.handle(Input::Finished(running.key))).unwrap();
+        done += 1;
+    }
+    assert_eq!(done, 1);
+}
+
+#[test]
+fn drain_gives_up_waiting_locks_and_nothing_else() {
+    let mut world = World::attached();
+    let change = world.execute(A, Tag(0), put(0));
+    world.receive(A, Tag(1), put(1));
+    world.execute(A, Tag(2), stat());
+    let lock = world.execute(A, Tag(3), lock());
+    assert_eq!(world.handle(Input::Drain), [Output::Stop(lock.key)]);
+    assert!(
+        world.receive(A, Tag(4), stat()).is_empty(),
+        "nothing more is taken"
+    );
+    assert_eq!(
+        executed(&world.handle(Input::Finished(change.key))).unwrap().tag,
+        Tag(1)
+    );
+}

@@ -1,0 +1,46 @@
+use super::*;
+use clap::CommandFactory;
+
+fn words(text: &str) -> Vec<OsString> {
+    text.split(' ').map(OsString::from).collect()
+}
+
+#[test]
+fn the_description_of_the_arguments_is_sound() {
+    Arguments::command().debug_assert();
+}
+
+#[test]
+fn what_mount_writes_becomes_the_mount_command() {
+    for (given, meant) in [
+        ("wirefs host:dir /mnt -o rw", "wirefs mount host:dir /mnt -o rw"),
+        ("wirefs unix:///s /mnt", "wirefs mount unix:///s /mnt"),
+        ("/sbin/mount.fuse.wirefs a:b /mnt -f", "/sbin/mount.fuse.wirefs mount a:b /mnt --fake"),
+        ("wirefs status /mnt", "wirefs status /mnt"),
+        ("wirefs mount host:dir /mnt", "wirefs mount host:dir /mnt"),
+        ("wirefs --help", "wirefs --help"),
+        ("wirefs", "wirefs"),
+    ] {
+        assert_eq!(with_command(words(given)), words(meant), "{given}");
+    }
+}
+
+#[test]
+fn a_span_has_a_unit_or_means_seconds() {
+    assert_eq!(parse_span("10"), Ok(Duration::from_secs(10)));
+    assert_eq!(parse_span("500ms"), Ok(Duration::from_millis(500)));
+    assert_eq!(parse_span("2m"), Ok(Duration::from_secs(120)));
+    for text in ["", "s", "-1s", "1h", "0s", "99999999999999999999s", "18446744073709551615m"] {
+        assert!(parse_span(text).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn a_size_has_a_unit_or_means_bytes() {
+    assert_eq!(parse_size("4096"), Ok(4096));
+    assert_eq!(parse_size("64M"), Ok(64 << 20));
+    assert_eq!(parse_size("1GiB"), Ok(1 << 30));
+    for text in ["", "M", "1T", "-1", "99999999999G"] {
+        assert!(parse_size(text).is_err(), "{text}");
+    }
+}

@@ -1,0 +1,133 @@
+//! A mountpoint as the kernel names it, found without asking the mount itself: its server may be gone.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// Symbolic links that lead to a mountpoint, at most.
+const LINKS_MAX: usize = 16;
+
+/// The longest name that is made of a mountpoint's path, in bytes; a longer one keeps its end and gets a hash.
+const NAME_BYTES_MAX: usize = 60;
+
+/// The mountpoint's path without symbolic links. Only what lies above it is looked at.
+///
+/// # Errors
+/// What is above it does not exist or may not be entered.
+pub(crate) fn resolve(path: &Path) -> io::Result<PathBuf> {
+    let mut path = std::path::absolute(path)?;
+    for _ in 0..LINKS_MAX {
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+            return std::fs::canonicalize(&path);
+        };
+        if name == ".." {
+            return std::fs::canonicalize(&path);
+        }
+        let parent = std::fs::canonicalize(parent)?;
+        let full = parent.join(name);
+        match std::fs::read_link(&full) {
+            Ok(target) => path = parent.join(target),
+            Err(_) => return Ok(full),
+        }
+    }
+    Err(rustix::io::Errno::LOOP.into())
+}
+
+/// A file name for a mountpoint: `/` becomes `-`, what is no plain character becomes `\xNN`.
+pub(crate) fn file_name(mountpoint: &Path) -> String {
+    let bytes = mountpoint.as_os_str().as_bytes();
+    let mut name = String::new();
+    for &byte in bytes.iter().skip(1) {
+        match byte {
+            b'/' => name.push('-'),
+            b'.' | b'_' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => name.push(char::from(byte)),
+            _ => name.push_str(&format!("\\x{byte:02x}")),
+        }
+    }
+    if name.len() <= NAME_BYTES_MAX {
+        return if name.is_empty() { "-".to_owned() } else { name };
+    }
+    // All plain characters are one byte, so the cut is at a character.
+    let end = name.get(name.len() - NAME_BYTES_MAX..).unwrap_or_default();
+    format!("{:016x}-{end}", hash(bytes))
+}
+
+/// The wirefs mounts of this machine, as the kernel has them: mountpoint and source.
+pub(crate) fn mounted() -> Vec<(PathBuf, String)> {
+    let table = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
+    table.split(|&byte| byte == b'\n').filter_map(parse).collect()
+}
+
+/// `id parent major:minor root mountpoint options tag… - type source options`.
+fn parse(line: &[u8]) -> Option<(PathBuf, String)> {
+    let mut fields = line.split(|&byte| byte == b' ');
+    let mountpoint = unescape(fields.nth(4)?);
+    let mut fields = fields.skip_while(|field| *field != b"-").skip(1);
+    if fields.next()? != b"fuse.wirefs" {
+        return None;
+    }
+    let source = String::from_utf8_lossy(&unescape(fields.next()?)).into_owned();
+    Some((PathBuf::from(OsStr::from_bytes(&mountpoint)), source))
+}
+
+/// Space, tab, newline, backslash and `#` stand as `\` and three octal digits.
+fn unescape(field: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(field.len());
+    let mut rest = field;
+    while let Some((&byte, tail)) = rest.split_first() {
+        let digits = tail.get(..3).and_then(|digits| std::str::from_utf8(digits).ok());
+        match digits.and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
+            Some(code) if byte == b'\\' => {
+                out.push(code);
+                rest = tail.get(3..).unwrap_or_default();
+            }
+            Some(_) | None => {
+                out.push(byte);
+                rest = tail;
+            }
+        }
+    }
+    out
+}
+
+/// FNV-1a, 64 bits.
+pub(crate) fn hash(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |sum, &byte| (sum ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_different_mountpoints_differ() {
+        assert_eq!(file_name(Path::new("/mnt/a b")), "mnt-a\\x20b");
+        assert_eq!(file_name(Path::new("/mnt/a-b")), "mnt-a\\x2db");
+        assert_eq!(file_name(Path::new("/")), "-");
+        let long = format!("/{}", "x".repeat(300));
+        let longer = format!("/{}", "x".repeat(301));
+        assert_ne!(file_name(Path::new(&long)), file_name(Path::new(&longer)));
+        assert!(file_name(Path::new(&long)).len() <= NAME_BYTES_MAX + 17);
+    }
+
+    #[test]
+    fn the_table_of_mounts_names_ours_alone() {
+        let ours = b"70 26 0:45 / /mnt/a\\040b rw,nosuid - fuse.wirefs host:dir rw,user_id=0";
+        assert_eq!(parse(ours), Some((PathBuf::from("/mnt/a b"), "host:dir".to_owned())));
+        assert_eq!(parse(b"70 26 0:45 / /mnt rw shared:1 - fuse.sshfs host:dir rw"), None);
+        assert_eq!(parse(b"70 26"), None);
+    }
+
+    #[test]
+    fn a_mountpoint_is_found_through_links_without_being_entered() {
+        let dir = std::env::temp_dir().join(format!("wirefs-mountpoint-{}", std::process::id()));
+        std::fs::create_dir_all(dir.join("real")).unwrap();
+        std::os::unix::fs::symlink("real", dir.join("link")).unwrap();
+        let real = std::fs::canonicalize(&dir).unwrap().join("real");
+        assert_eq!(resolve(&dir.join("link")).unwrap(), real);
+        assert_eq!(resolve(&dir.join("real/")).unwrap(), real);
+        assert_eq!(resolve(&dir.join("real/..")).unwrap(), std::fs::canonicalize(&dir).unwrap());
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+}

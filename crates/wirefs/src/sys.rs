@@ -1,0 +1,57 @@
+//! The system calls that no safe wrapper offers: signals as a descriptor.
+#![expect(unsafe_code, reason = "blocking signals and reading them from a descriptor has no safe wrapper")]
+
+use std::io::{self, Read};
+use std::os::fd::{FromRawFd, OwnedFd};
+
+/// Interrupt from the terminal.
+pub(crate) const INTERRUPT: i32 = libc::SIGINT;
+/// Request to end.
+pub(crate) const TERMINATE: i32 = libc::SIGTERM;
+/// The terminal is gone.
+pub(crate) const HANG_UP: i32 = libc::SIGHUP;
+
+/// Signals that are read instead of interrupting.
+#[derive(Debug)]
+pub(crate) struct Signals {
+    fd: std::fs::File,
+}
+
+impl Signals {
+    /// Takes over these signals of this thread and of those that it starts. Call it before any thread is started.
+    /// Programs that are started get their signals back.
+    ///
+    /// # Errors
+    /// The system gives no descriptor.
+    pub(crate) fn take(numbers: &[i32]) -> io::Result<Signals> {
+        let mut set = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
+        // SAFETY: sigemptyset initialises the set that it is given, and the others read or change that initialised set;
+        // all pointers are to it or null, where null is allowed.
+        let raw = unsafe {
+            libc::sigemptyset(set.as_mut_ptr());
+            for &number in numbers {
+                libc::sigaddset(set.as_mut_ptr(), number);
+            }
+            libc::pthread_sigmask(libc::SIG_BLOCK, set.as_ptr(), std::ptr::null_mut());
+            libc::signalfd(-1, set.as_ptr(), libc::SFD_CLOEXEC)
+        };
+        if raw < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: signalfd just made the descriptor, so nobody else owns it.
+        let fd = unsafe { OwnedFd::from_raw_fd(raw) };
+        Ok(Signals { fd: fd.into() })
+    }
+
+    /// Blocks for the next signal and returns its number.
+    ///
+    /// # Errors
+    /// The descriptor fails, which it does not.
+    pub(crate) fn wait(&self) -> io::Result<i32> {
+        let mut info = [0; std::mem::size_of::<libc::signalfd_siginfo>()];
+        (&self.fd).read_exact(&mut info)?;
+        // The number comes first.
+        let [a, b, c, d, ..] = info;
+        Ok(i32::from_ne_bytes([a, b, c, d]))
+    }
+}

@@ -1,0 +1,74 @@
+//! The checks of this tree, run as `cargo xtask layers`, `cargo xtask tidy` and `cargo xtask metrics`.
+//!
+//! *Holds*: a check reads the tree and reports; it changes nothing. All findings come at once, each with how to mend it.
+//!
+//! *Never*: shipped.
+//!
+//! *Proved by*: unit tests that plant one violation for each check and see it found.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+
+use crate::finding::Finding;
+use crate::tree::Tree;
+
+mod finding;
+mod layers;
+mod metrics;
+mod rust;
+mod tidy;
+mod tree;
+
+const USAGE: &str = "\
+usage: cargo xtask CHECK...
+  layers    each dependency is one that the crate table in ARCHITECTURE.md allows
+  tidy      sizes, names, panics, tests, documents, ids and words are as the project wants them
+  metrics   the figures of this code base";
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run() -> anyhow::Result<ExitCode> {
+    let checks: Vec<String> = std::env::args().skip(1).collect();
+    if checks.is_empty() {
+        bail!("no check named\n{USAGE}");
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .context("xtask has no parent folder")?;
+    let tree = Tree::read(root)?;
+    let mut findings = Vec::new();
+    for check in &checks {
+        match check.as_str() {
+            "layers" => findings.extend(layers::check(&tree)?),
+            "tidy" => findings.extend(tidy::check(&tree)),
+            "metrics" => print!("{}", metrics::table(&tree)),
+            unknown => bail!("unknown check {unknown:?}\n{USAGE}"),
+        }
+    }
+    Ok(report(findings, &checks.join(" ")))
+}
+
+fn report(mut findings: Vec<Finding>, checks: &str) -> ExitCode {
+    findings.sort();
+    for finding in &findings {
+        println!("{finding}");
+    }
+    let errors = findings.iter().filter(|finding| finding.is_error()).count();
+    let warnings = findings.len() - errors;
+    println!("xtask {checks}: {errors} errors, {warnings} warnings");
+    if errors == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}
