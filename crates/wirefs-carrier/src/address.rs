@@ -58,7 +58,8 @@ pub struct AddressError {
     instead: &'static str,
 }
 
-const FORMS: &str = "write one of [user@]host:path, tls://host:port/path, unix:///socket, tcp+plain://host:port/path";
+const FORMS: &str =
+    "write one of [user@]host:path, tls://host:port/path, unix:///socket, tcp+plain://host:port/path";
 const LISTEN_FORMS: &str = "write one of tls://host:port, unix:///path/of/socket, tcp+plain://host:port";
 
 impl Source {
@@ -77,9 +78,10 @@ impl Source {
             Some((b"unix", rest)) => parse_unix(rest),
             Some((b"tls", rest)) => parse_url(rest, Some(TLS_PORT_DEFAULT), Address::Tls),
             Some((b"tcp+plain", rest)) => parse_url(rest, None, Address::TcpPlain),
-            Some((b"tcp", _)) => {
-                Err(("says tcp without saying how", "write tls://host:port, or tcp+plain://host:port for no encryption"))
-            }
+            Some((b"tcp", _)) => Err((
+                "says tcp without saying how",
+                "write tls://host:port, or tcp+plain://host:port for no encryption",
+            )),
             Some((b"ssh", _)) => Err((
                 "is not how wirefs names a login",
                 "write [user@]host:path; a port belongs into ~/.ssh/config or into -o ssh_command=\"ssh -p PORT\"",
@@ -116,9 +118,12 @@ fn parse_url(rest: &[u8], port_default: Option<u16>, address: fn(HostPort) -> Ad
     }
     let (host, port) = split_port(authority)?;
     let port = match (port, port_default) {
-        (Some(port), _) => port.parse().ok().filter(|&port: &u16| port.to_string() == authority_port(authority)).ok_or(
-            ("has a port that is not a number from 0 to 65535", "write host:port, such as tls://example.org:6440"),
-        )?,
+        (Some(port), _) => {
+            port.parse().ok().filter(|&port: &u16| port.to_string() == authority_port(authority)).ok_or((
+                "has a port that is not a number from 0 to 65535",
+                "write host:port, such as tls://example.org:6440",
+            ))?
+        }
         (None, Some(port)) => port,
         (None, None) => return Err(("names no port", "write host:port, such as tcp+plain://127.0.0.1:6440")),
     };
@@ -135,7 +140,8 @@ fn authority_port(authority: &str) -> &str {
 fn split_port(authority: &str) -> Result<(&str, Option<&str>), (&'static str, &'static str)> {
     let brackets = ("has an IPv6 address without brackets", "write [::1]:port");
     if let Some(rest) = authority.strip_prefix('[') {
-        let (host, rest) = rest.split_once(']').ok_or(("has a bracket that is not closed", "write [::1]:port"))?;
+        let (host, rest) =
+            rest.split_once(']').ok_or(("has a bracket that is not closed", "write [::1]:port"))?;
         return match rest.strip_prefix(':') {
             Some(port) => Ok((host, Some(port))),
             None if rest.is_empty() => Ok((host, None)),
@@ -176,7 +182,8 @@ fn parse_ssh(text: &[u8]) -> Parsed {
         Some((user, host)) => (Some(user), host),
         None => (None, login),
     };
-    if user.is_some_and(|user| user.is_empty() || user.starts_with('-') || user.chars().any(char::is_control)) {
+    if user.is_some_and(|user| user.is_empty() || user.starts_with('-') || user.chars().any(char::is_control))
+    {
         return Err(("has a user that is no user name", FORMS));
     }
     let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);

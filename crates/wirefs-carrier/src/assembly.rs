@@ -119,7 +119,11 @@ impl Assembly {
 
     /// Says what the end of the stream means here.
     pub(crate) fn end(&self) -> Result<Option<Bytes>, CarrierLost> {
-        if self.buffer.is_empty() { Ok(None) } else { Err(CarrierLost::Cut { received_bytes: self.buffer.len() }) }
+        if self.buffer.is_empty() {
+            Ok(None)
+        } else {
+            Err(CarrierLost::Cut { received_bytes: self.buffer.len() })
+        }
     }
 }
 

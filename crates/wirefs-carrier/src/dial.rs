@@ -1,9 +1,11 @@
 //! Reaching a peer, as often as it takes.
 
+mod choose;
 mod error;
 mod tcp;
 mod unix;
 
+pub use choose::DialOptions;
 pub use error::DialError;
 pub use tcp::TcpDial;
 pub(crate) use tcp::connect;

@@ -43,7 +43,7 @@ pub mod tls;
 pub use address::{Address, AddressError, HostPort, Login, Source, TLS_PORT_DEFAULT};
 pub use carrier::{Carrier, FrameSink, FrameSource, PeerInfo, SendProgress};
 pub use closer::Closer;
-pub use dial::{Dial, DialError, TcpDial, UnixDial};
+pub use dial::{Dial, DialError, DialOptions, TcpDial, UnixDial};
 pub use limits::RECEIVE_BYTES_MAX;
 pub use listen::{AcceptError, ListenError, ListenOptions, Listener, ListenerCloser, Pending};
 pub use lost::{CarrierLost, PeerFault};

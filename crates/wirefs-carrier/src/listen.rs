@@ -153,7 +153,8 @@ impl Listener {
                 },
                 Err(error) if is_exhausted(&error) => {
                     // Polling would return at once for as long as the peer waits: look only at the closer for a while.
-                    wait(fd, PollFlags::empty(), Some(&self.wake), Some(EXHAUSTED_PAUSE)).map_err(AcceptError::Io)?;
+                    wait(fd, PollFlags::empty(), Some(&self.wake), Some(EXHAUSTED_PAUSE))
+                        .map_err(AcceptError::Io)?;
                 }
                 Err(error) if is_fatal(&error) => return Err(AcceptError::Io(error)),
                 // The one connection is gone; the listener is not.
@@ -201,7 +202,9 @@ fn bound(listener: &TcpListener, host: &HostPort) -> HostPort {
 }
 
 fn is_exhausted(error: &io::Error) -> bool {
-    [libc::EMFILE, libc::ENFILE, libc::ENOBUFS, libc::ENOMEM].into_iter().any(|code| error.raw_os_error() == Some(code))
+    [libc::EMFILE, libc::ENFILE, libc::ENOBUFS, libc::ENOMEM]
+        .into_iter()
+        .any(|code| error.raw_os_error() == Some(code))
 }
 
 fn is_fatal(error: &io::Error) -> bool {

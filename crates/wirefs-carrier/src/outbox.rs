@@ -178,11 +178,9 @@ impl Outbox {
         let shared = &self.owner.shared;
         let (state, _) = shared
             .room
-            .wait_timeout_while(
-                shared.lock(),
-                deadline.saturating_duration_since(Instant::now()),
-                |state| !matches!(state.place, Place::Idle(_) | Place::Gone),
-            )
+            .wait_timeout_while(shared.lock(), deadline.saturating_duration_since(Instant::now()), |state| {
+                !matches!(state.place, Place::Idle(_) | Place::Gone)
+            })
             .unwrap_or_else(PoisonError::into_inner);
         let sent_all = matches!(state.place, Place::Idle(_));
         drop(state);

@@ -1,9 +1,13 @@
-//! How TCP sockets are set up, on both sides.
+//! How sockets are set up, on both sides.
 
 use std::io;
 use std::net::TcpStream;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::time::Duration;
 
-use rustix::net::sockopt;
+use rustix::net::sockopt::{self, Timeout};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 
 use crate::limits::{KEEPALIVE_IDLE, KEEPALIVE_STEP, NOTSENT_BYTES_MAX, TCP_SILENCE_MAX};
 use crate::sys;
@@ -18,4 +22,14 @@ pub(crate) fn tune(socket: &TcpStream) -> io::Result<()> {
     sockopt::set_tcp_keepcnt(socket, 3)?;
     sockopt::set_tcp_user_timeout(socket, u32::try_from(TCP_SILENCE_MAX.as_millis()).unwrap_or(u32::MAX))?;
     sys::set_notsent_lowat(socket, NOTSENT_BYTES_MAX)
+}
+
+/// Connects to a unix socket. A listener that accepts nobody is given up after `timeout`, with `WouldBlock`.
+pub(crate) fn connect_unix(path: &Path, timeout: Duration) -> io::Result<OwnedFd> {
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    // On Linux this is also the time that connecting waits for a place in the listener's queue.
+    sockopt::set_socket_timeout(&socket, Timeout::Send, Some(timeout))?;
+    connect(&socket, &SocketAddrUnix::new(path)?)?;
+    sockopt::set_socket_timeout(&socket, Timeout::Send, None)?;
+    Ok(socket)
 }

@@ -64,8 +64,11 @@ pub enum Output {
     Answer(CallId, Answer),
     /// Put this frame on the wire.
     Send(Frame, Lane),
-    /// Tell the kernel to forget something, before any answer that comes after this output.
+    /// Tell the kernel to forget something. It may wait for calls that are under way: nothing else may wait for it,
+    /// but an [`Output::AnswerAfter`].
     Invalidate(Invalidate),
+    /// Answer this call once the kernel has forgotten what came before. Only for calls that hold nothing in the kernel.
+    AnswerAfter(CallId, Answer),
     /// The connection is dead though nobody said so: close it, then report it lost.
     HangUp,
 }
@@ -216,6 +219,15 @@ impl Client {
     pub(crate) fn answer(&mut self, id: CallId, answer: Answer) {
         if self.calls.remove(&id).is_some() {
             self.outputs.push_back(Output::Answer(id, answer));
+        } else {
+            self.abandoned.remove(&id);
+        }
+    }
+
+    /// Answers once the kernel has forgotten what it is being told to forget.
+    pub(crate) fn answer_after(&mut self, id: CallId, answer: Answer) {
+        if self.calls.remove(&id).is_some() {
+            self.outputs.push_back(Output::AnswerAfter(id, answer));
         } else {
             self.abandoned.remove(&id);
         }

@@ -91,7 +91,7 @@ pub(crate) struct Contents {
     pub(crate) valid_at: Option<Time>,
     /// Counts the times that something was forgotten: what was asked for before must not be taken in after.
     pub(crate) epoch: u32,
-    /// Writes sent and not answered.
+    /// Own changes of the file, writes among them, sent and not answered.
     pub(crate) writes: u32,
     /// Bytes in them.
     pub(crate) unacknowledged: u64,
@@ -199,7 +199,7 @@ impl Files {
         any.map_or(NOFD, |open| open.fd)
     }
 
-    /// Whether writes to the file are on their way.
+    /// Whether own changes of the file are on their way.
     pub(crate) fn is_writing(&self, node: NodeId) -> bool {
         self.contents.get(&node).is_some_and(|contents| contents.writes > 0)
     }

@@ -106,6 +106,19 @@ pub(crate) fn stat(statx: &Statx, home: Device, without_xattrs: bool) -> Stat {
     }
 }
 
+/// The attributes of `name` in `dir`; follows no link.
+///
+/// # Errors
+/// As for `statx`.
+///
+/// # Cost
+/// Two system calls. A rename between them may make them mean two objects; the attributes of each have then changed
+/// their version, so that nobody keeps the mixture.
+pub(crate) fn stat_name(dir: BorrowedFd<'_>, name: &CStr, home: Device) -> Result<Stat, Errno> {
+    let statx = statx(dir, name)?;
+    Ok(stat(&statx, home, is_without_xattrs(dir, name)))
+}
+
 /// The attributes of what `fd` stands for.
 ///
 /// # Errors
@@ -115,7 +128,12 @@ pub(crate) fn stat(statx: &Statx, home: Device, without_xattrs: bool) -> Stat {
 /// Two system calls.
 pub(crate) fn stat_fd(fd: impl AsFd, home: Device) -> Result<Stat, Errno> {
     let statx = statx(fd.as_fd(), c"")?;
-    Ok(stat(&statx, home, is_without_xattrs(fd.as_fd(), c"")))
+    // A directory is found from itself, even where it is held for naming only.
+    let name = match kind(&statx) {
+        Kind::Directory => c".",
+        Kind::File | Kind::Symlink | Kind::Fifo | Kind::Socket | Kind::CharDevice | Kind::BlockDevice => c"",
+    };
+    Ok(stat(&statx, home, is_without_xattrs(fd.as_fd(), name)))
 }
 
 /// Whether extended attributes are known to be absent.

@@ -3,6 +3,7 @@
 mod listing;
 mod pieces;
 
+use crate::attributes::statx;
 use crate::failure::{Failure, uninterrupted};
 use crate::open_files::{Access, OpenFile};
 use crate::resolve::Object;
@@ -10,10 +11,8 @@ use crate::session::Session;
 use bytes::Bytes;
 use pieces::Pieces;
 use rustix::buffer::spare_capacity;
-use std::sync::Arc;
-use wirefs_op::limits::DATA_BYTES_MAX;
+use rustix::fd::AsFd;
 use wirefs_op::message::get::{GetMode, Tget};
-use wirefs_op::message::target::NOFD;
 use wirefs_op::{Errno, Kind};
 use wirefs_server::Replies;
 
@@ -22,46 +21,75 @@ const READ_BYTES_MIN: usize = 4096;
 
 impl Session {
     pub(crate) fn get(&self, request: &Tget, replies: &mut dyn Replies) -> Result<(), Failure> {
+        let mut pieces = Pieces::new(request, replies);
+        let attributes_alone = !request.mode.has(GetMode::DATA) && !request.mode.has(GetMode::MORE);
+        if attributes_alone && let Some(stat) = self.stat_path(&request.target)? {
+            pieces.tell(stat);
+            return pieces.end_without_data();
+        }
         let object = self.locate(&request.target)?;
-        // Attributes before data: data may then be newer than they say, never older, and a client that keeps both
-        // finds out when it looks again.
-        let stat = if request.mode.has(GetMode::STAT) { Some(self.stat(&object)?) } else { None };
-        let mut pieces = Pieces::new(request, stat, replies);
         match object.kind {
             Kind::File | Kind::Directory => self.get_opened(request, &object, &mut pieces),
-            Kind::Symlink if request.mode.has(GetMode::DATA) => get_target(&object, pieces),
+            Kind::Symlink if request.mode.has(GetMode::DATA) => {
+                self.tell_stat(request, &object, &mut pieces)?;
+                get_target(request, &object, &mut pieces)
+            }
             Kind::Symlink | Kind::Fifo | Kind::Socket | Kind::CharDevice | Kind::BlockDevice => {
+                self.tell_stat(request, &object, &mut pieces)?;
                 pieces.end_without_data()
             }
         }
     }
 
+    /// Tells the attributes where they are asked for. Before data: that may then be newer than they say, never older, and
+    /// a client that keeps both finds out when it looks again.
+    fn tell_stat(&self, request: &Tget, object: impl AsFd, pieces: &mut Pieces<'_>) -> Result<(), Failure> {
+        if request.mode.has(GetMode::STAT) {
+            pieces.tell(self.stat(object)?);
+        }
+        Ok(())
+    }
+
     fn get_opened(&self, request: &Tget, object: &Object, pieces: &mut Pieces<'_>) -> Result<(), Failure> {
-        let with_data = request.mode.has(GetMode::DATA);
-        let file = if request.mode.has(GetMode::MORE) {
-            let file = self.open_to_keep(object, Access::READ)?;
-            pieces.fd = self.keep(object, &file);
-            Some(file)
-        } else {
-            let file = if with_data { Some(object.open(Access::READ)?) } else { None };
-            if let Some(fd) = object.fd {
-                self.close(fd, object.id);
-            }
-            file
+        let (with_data, keeps) = (request.mode.has(GetMode::DATA), request.mode.has(GetMode::MORE));
+        let opened = match (with_data, keeps) {
+            (_, true) => self.open_to_keep(object, Access::READ).map(Some),
+            (true, false) => object.open(Access::READ).map(Some),
+            (false, false) => Ok(None),
         };
-        match file {
-            Some(file) if with_data && file.kind == Kind::Directory => self.list(request, &file, pieces),
-            Some(file) if with_data => read(request, &file, pieces),
-            Some(_) | None => pieces.end_without_data(),
+        if let (Some(fd), false) = (object.fd, keeps) {
+            self.close(fd, object.id);
+        }
+        let file = match opened {
+            Ok(Some(file)) => file,
+            Ok(None) => {
+                self.tell_stat(request, object, pieces)?;
+                return pieces.end_without_data();
+            }
+            // Data was welcome, not demanded: who may not read may still know.
+            Err(_) if request.mode.has(GetMode::WHOLE) && request.mode.has(GetMode::STAT) => {
+                self.tell_stat(request, object, pieces)?;
+                return pieces.end_without_whole();
+            }
+            Err(error) => return Err(error.into()),
+        };
+        self.tell_stat(request, &*file, pieces)?;
+        if keeps {
+            pieces.fd = self.keep(object, &file);
+        }
+        match (with_data, file.kind == Kind::Directory) {
+            (true, true) => self.list(request, &file, pieces),
+            (true, false) => read(request, &file, pieces),
+            (false, _) => pieces.end_without_data(),
         }
     }
 }
 
 /// Sends a file's bytes, piece after piece.
-fn read(request: &Tget, file: &Arc<OpenFile>, pieces: &mut Pieces<'_>) -> Result<(), Failure> {
+fn read(request: &Tget, file: &OpenFile, pieces: &mut Pieces<'_>) -> Result<(), Failure> {
     let size = match pieces.stat_size() {
         Some(size) => size,
-        None => crate::attributes::statx(rustix::fd::AsFd::as_fd(&**file), c"")?.stx_size,
+        None => statx(file.as_fd(), c"")?.stx_size,
     };
     if request.mode.has(GetMode::WHOLE)
         && size.saturating_sub(request.offset) > pieces.piece_bytes_max() as u64
@@ -108,12 +136,15 @@ fn read_piece(file: &OpenFile, offset: u64, bytes_max: usize, size: u64) -> Resu
 }
 
 /// Sends a symbolic link's target.
-fn get_target(object: &Object, mut pieces: Pieces<'_>) -> Result<(), Failure> {
-    pieces.fd = NOFD;
+fn get_target(request: &Tget, object: &Object, pieces: &mut Pieces<'_>) -> Result<(), Failure> {
     let target = rustix::fs::readlinkat(object, c"", Vec::new())?;
     let target = Bytes::from(target.into_bytes());
-    if target.len() > pieces.piece_bytes_max().min(DATA_BYTES_MAX) {
-        return Err(Errno::Range.into());
+    if target.len() <= pieces.piece_bytes_max() {
+        return pieces.send(target, true).map(drop);
     }
-    pieces.send(target, true).map(drop)
+    if request.mode.has(GetMode::WHOLE) {
+        return pieces.end_without_whole();
+    }
+    // Half a target leads elsewhere.
+    Err(Errno::Range.into())
 }

@@ -17,6 +17,7 @@ use std::sync::Arc;
 use wirefs_op::message::put::{PutMode, Rput, Tput};
 use wirefs_op::message::target::{Fd, NOFD, Place};
 use wirefs_op::{Errno, Kind, Stat};
+use wirefs_server::Replies;
 use write::Written;
 
 /// The object that a Tput works on.
@@ -40,7 +41,7 @@ enum Where {
 }
 
 impl Session {
-    pub(crate) fn put(&self, request: &Tput) -> Result<Rput, Failure> {
+    pub(crate) fn put(&self, request: &Tput, replies: &mut dyn Replies) -> Result<Rput, Failure> {
         let mode = request.mode;
         if is_change(mode) {
             self.check_writable()?;
@@ -66,18 +67,14 @@ impl Session {
         };
         let stat = self.stat(object)?;
         drop(turn);
+        let fd = self.settle(mode, &subject, file.as_ref(), &stat)?;
+        let dir = subject.directory().and_then(|dir| self.stat(dir).ok());
         if mode.has(PutMode::SYNC) {
+            // All is done; the next change need not wait for the disk.
+            replies.pass_turn();
             self.sync_put(mode, &subject, file.as_ref())?;
         }
-        let fd = self.settle(mode, &subject, file.as_ref(), &stat)?;
-        Ok(Rput {
-            fd,
-            count: written.count,
-            offset: written.offset,
-            before,
-            stat: Some(stat),
-            dir: subject.directory().and_then(|dir| self.stat(dir).ok()),
-        })
+        Ok(Rput { fd, count: written.count, offset: written.offset, before, stat: Some(stat), dir })
     }
 
     fn subject(&self, request: &Tput) -> Result<Subject, Failure> {

@@ -1,6 +1,6 @@
 //! Trename: `renameat2`.
 
-use crate::attributes::{is_without_xattrs, stat, statx};
+use crate::attributes::stat_name;
 use crate::failure::{Failure, uninterrupted};
 use crate::session::Session;
 use rustix::fd::AsFd;
@@ -20,9 +20,7 @@ impl Session {
         let from = self.entry(&request.from)?;
         let to = self.entry(&request.to)?;
         uninterrupted(|| rustix::fs::renameat_with(&from.dir, &from.name, &to.dir, &to.name, flags))?;
-        let dir = to.dir.as_fd();
-        let moved = statx(dir, &to.name)
-            .map(|statx| stat(&statx, self.export.home, is_without_xattrs(dir, &to.name)));
+        let moved = stat_name(to.dir.as_fd(), &to.name, self.export.home);
         Ok(Rrename { stat: moved.ok(), from_dir: self.stat(&from.dir).ok(), to_dir: self.stat(&to.dir).ok() })
     }
 }

@@ -1,7 +1,7 @@
 //! From what a request names to a descriptor of the very object it means, beneath the session's root and nowhere else.
 
 use crate::attributes::{self, Device, proc_path};
-use crate::failure::{Failure, errno};
+use crate::failure::{Failure, errno, uninterrupted};
 use crate::open_files::{Access, OpenFile};
 use crate::session::Session;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -103,7 +103,8 @@ impl Object {
             }
         };
         let path = proc_path(self.as_fd());
-        let fd = rustix::fs::open(path, how | OFlags::CLOEXEC | OFlags::NOCTTY, Mode::empty());
+        let how = how | OFlags::CLOEXEC | OFlags::NOCTTY;
+        let fd = uninterrupted(|| rustix::fs::open(&path, how, Mode::empty()));
         Ok(OpenFile::new(fd.map_err(errno)?, self.id, self.kind, wanted))
     }
 }
@@ -138,6 +139,37 @@ impl Session {
             Some(id) if id != object.id => Err(Errno::Stale),
             Some(_) => Ok(object),
             None => Ok(self.kept(target.fd, object.id).unwrap_or(object)),
+        }
+    }
+
+    /// The attributes of what is at the target's path, without opening it; `None` where that does not do.
+    ///
+    /// # Errors
+    /// As for `locate`.
+    ///
+    /// # Cost
+    /// Two system calls in the root, else four.
+    pub(crate) fn stat_path(&self, target: &Target) -> Result<Option<Stat>, Errno> {
+        let is_kept = target.id.is_some_and(|id| self.files.find(target.fd, id).is_some());
+        let Some((dir, name)) = target.path.split_last().filter(|_| !is_kept) else {
+            return Ok(None);
+        };
+        // By name alone, a place where something is mounted would be crossed.
+        if !self.export.options.cross_mounts {
+            return Ok(None);
+        }
+        let name = CString::new(name).map_err(|_| Errno::Invalid)?;
+        let stat_in =
+            |dir: BorrowedFd<'_>| attributes::stat_name(dir, &name, self.export.home).map_err(errno);
+        let stat = if dir.is_root() {
+            stat_in(self.root.as_fd())
+        } else {
+            beneath(self.root.as_fd(), &dir, true).and_then(|dir| stat_in(dir.as_fd()))
+        };
+        let stat = stat.map_err(|error| or_stale(error, target.id))?;
+        match target.id {
+            Some(id) if id != stat.id => Err(Errno::Stale),
+            Some(_) | None => Ok(Some(stat)),
         }
     }
 

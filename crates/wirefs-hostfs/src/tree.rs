@@ -184,7 +184,7 @@ impl Session {
         let reply = match request {
             Request::Get(request) => return self.get(&request, replies),
             Request::Lock(request) => return self.lock(&request, replies),
-            Request::Put(request) => Reply::Put(self.put(&request)?),
+            Request::Put(request) => Reply::Put(self.put(&request, replies)?),
             Request::Remove(request) => Reply::Remove(self.remove(&request)?),
             Request::Rename(request) => Reply::Rename(self.rename(&request)?),
             Request::Link(request) => Reply::Link(self.link(&request)?),

@@ -1,5 +1,6 @@
 //! The command line: one file per verb.
 
+mod bench;
 mod check;
 mod link;
 mod pair;
@@ -42,25 +43,31 @@ enum Verb {
         #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<String>,
     },
+    /// Measures workloads on wirefs and its peers over links of several lengths.
+    Bench(bench::BenchArguments),
+    /// Does one step of a workload; `bench` runs it so.
+    #[command(hide = true)]
+    Work(bench::WorkArguments),
     /// Measures the lab itself: rate, delay error, round trips.
     Check(check::CheckArguments),
 }
 
 /// Reads the command line and does what it says.
 pub(crate) fn run() -> ExitCode {
-    let done =
-        match Line::parse().verb {
-            Verb::Link(arguments) => link::run(&arguments),
-            Verb::Up(arguments) => up::run(&arguments),
-            Verb::Exec { namespace, command } => exec(&namespace, &command),
-            Verb::Control { socket, words } => control::send(&socket, &words.join(" "))
-                .map_err(Into::into)
-                .map(|answer| {
-                    println!("{answer}");
-                    ExitCode::from(u8::from(answer.starts_with("{\"error\"")))
-                }),
-            Verb::Check(arguments) => check::run(&arguments),
-        };
+    let done = match Line::parse().verb {
+        Verb::Link(arguments) => link::run(&arguments),
+        Verb::Up(arguments) => up::run(&arguments),
+        Verb::Exec { namespace, command } => exec(&namespace, &command),
+        Verb::Control { socket, words } => {
+            control::send(&socket, &words.join(" ")).map_err(Into::into).map(|answer| {
+                println!("{answer}");
+                ExitCode::from(u8::from(answer.starts_with("{\"error\"")))
+            })
+        }
+        Verb::Bench(arguments) => bench::run(&arguments),
+        Verb::Work(arguments) => bench::work(&arguments),
+        Verb::Check(arguments) => check::run(&arguments),
+    };
     done.unwrap_or_else(|error| {
         eprintln!("wirefs-lab: {error:#}");
         ExitCode::from(2)
@@ -69,11 +76,7 @@ pub(crate) fn run() -> ExitCode {
 
 /// Becomes the command; comes back only when that fails.
 fn exec(namespace: &str, command: &[String]) -> anyhow::Result<ExitCode> {
-    let (program, arguments) = command
-        .split_first()
-        .ok_or_else(|| anyhow::anyhow!("no command is named"))?;
-    let error = namespace::command_inside(namespace, program)?
-        .args(arguments)
-        .exec();
+    let (program, arguments) = command.split_first().ok_or_else(|| anyhow::anyhow!("no command is named"))?;
+    let error = namespace::command_inside(namespace, program)?.args(arguments).exec();
     Err(anyhow::Error::new(error).context(format!("run {program}")))
 }

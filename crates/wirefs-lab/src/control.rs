@@ -68,11 +68,7 @@ impl ControlSocket {
                 }
             })
             .map_err(|error| LabError::io("start a thread", error))?;
-        Ok(ControlSocket {
-            path: path.to_owned(),
-            closed,
-            thread: Some(thread),
-        })
+        Ok(ControlSocket { path: path.to_owned(), closed, thread: Some(thread) })
     }
 }
 
@@ -110,8 +106,7 @@ fn obey(line: &str, link: &LinkHandle) -> Result<(), String> {
         Line::Cut => link.cut(),
         Line::Heal => link.heal(),
         Line::Set(options) => {
-            link.set_profile(options.apply(link.profile()))
-                .map_err(|error| error.to_string())?;
+            link.set_profile(options.apply(link.profile())).map_err(|error| error.to_string())?;
         }
         Line::Counters => {}
     }

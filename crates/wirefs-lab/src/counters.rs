@@ -28,48 +28,16 @@ pub struct LaneCounters {
 }
 
 /// One counter: its name, how to read it, how to reach it.
-type Column = (
-    &'static str,
-    fn(&LaneCounters) -> u64,
-    fn(&mut LaneCounters) -> &mut u64,
-);
+type Column = (&'static str, fn(&LaneCounters) -> u64, fn(&mut LaneCounters) -> &mut u64);
 
 const COLUMNS: [Column; 10] = [
-    (
-        "offered_frames",
-        |lane| lane.offered_frames,
-        |lane| &mut lane.offered_frames,
-    ),
-    (
-        "offered_bytes",
-        |lane| lane.offered_bytes,
-        |lane| &mut lane.offered_bytes,
-    ),
-    (
-        "delivered_frames",
-        |lane| lane.delivered_frames,
-        |lane| &mut lane.delivered_frames,
-    ),
-    (
-        "delivered_bytes",
-        |lane| lane.delivered_bytes,
-        |lane| &mut lane.delivered_bytes,
-    ),
-    (
-        "dropped_by_queue",
-        |lane| lane.dropped_by_queue,
-        |lane| &mut lane.dropped_by_queue,
-    ),
-    (
-        "dropped_by_loss",
-        |lane| lane.dropped_by_loss,
-        |lane| &mut lane.dropped_by_loss,
-    ),
-    (
-        "dropped_by_cut",
-        |lane| lane.dropped_by_cut,
-        |lane| &mut lane.dropped_by_cut,
-    ),
+    ("offered_frames", |lane| lane.offered_frames, |lane| &mut lane.offered_frames),
+    ("offered_bytes", |lane| lane.offered_bytes, |lane| &mut lane.offered_bytes),
+    ("delivered_frames", |lane| lane.delivered_frames, |lane| &mut lane.delivered_frames),
+    ("delivered_bytes", |lane| lane.delivered_bytes, |lane| &mut lane.delivered_bytes),
+    ("dropped_by_queue", |lane| lane.dropped_by_queue, |lane| &mut lane.dropped_by_queue),
+    ("dropped_by_loss", |lane| lane.dropped_by_loss, |lane| &mut lane.dropped_by_loss),
+    ("dropped_by_cut", |lane| lane.dropped_by_cut, |lane| &mut lane.dropped_by_cut),
     ("corrupted", |lane| lane.corrupted, |lane| &mut lane.corrupted),
     ("duplicated", |lane| lane.duplicated, |lane| &mut lane.duplicated),
     ("reordered", |lane| lane.reordered, |lane| &mut lane.reordered),
@@ -92,10 +60,7 @@ impl LaneCounters {
 
     /// The counters as a JSON object.
     pub fn to_json(&self) -> String {
-        let fields: Vec<String> = self
-            .named()
-            .map(|(name, count)| format!("\"{name}\":{count}"))
-            .collect();
+        let fields: Vec<String> = self.named().map(|(name, count)| format!("\"{name}\":{count}")).collect();
         format!("{{{}}}", fields.join(","))
     }
 }

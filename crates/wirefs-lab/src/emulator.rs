@@ -133,10 +133,7 @@ impl LinkHandle {
         profile.check()?;
         let mut link = self.shared.link();
         let now = link.profile();
-        for (field, same) in [
-            ("mtu", now.mtu == profile.mtu),
-            ("seed", now.seed == profile.seed),
-        ] {
+        for (field, same) in [("mtu", now.mtu == profile.mtu), ("seed", now.seed == profile.seed)] {
             if !same {
                 return Err(LabError::Profile {
                     field,
@@ -150,16 +147,12 @@ impl LinkHandle {
 
     /// Cuts both directions: what is under way vanishes, and what is sent until [`heal`](Self::heal). Nobody is told.
     pub fn cut(&self) {
-        Direction::BOTH
-            .into_iter()
-            .for_each(|direction| self.cut_direction(direction));
+        Direction::BOTH.into_iter().for_each(|direction| self.cut_direction(direction));
     }
 
     /// Heals both directions.
     pub fn heal(&self) {
-        Direction::BOTH
-            .into_iter()
-            .for_each(|direction| self.heal_direction(direction));
+        Direction::BOTH.into_iter().for_each(|direction| self.heal_direction(direction));
     }
 
     /// Cuts one direction.
@@ -211,9 +204,7 @@ impl Emulator {
     fn run(mut self) {
         // The default slack of 50 µs would be added to every delay.
         rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1)).ok();
-        self.shared
-            .real_time
-            .store(sys::prefer_this_thread(PRIORITY).is_ok(), Ordering::Relaxed);
+        self.shared.real_time.store(sys::prefer_this_thread(PRIORITY).is_ok(), Ordering::Relaxed);
         let mut deadline = None;
         while !self.shared.stopped.load(Ordering::Acquire) {
             let ready = self.wait(deadline);
@@ -239,10 +230,7 @@ impl Emulator {
         if poll(&mut waiting, timeout.as_ref()).is_err() {
             return [false, false];
         }
-        if waiting
-            .iter()
-            .any(|entry| entry.revents().contains(PollFlags::ERR))
-        {
+        if waiting.iter().any(|entry| entry.revents().contains(PollFlags::ERR)) {
             // A device is gone with its namespace; without this the wait would return at once for ever.
             self.shared.stopped.store(true, Ordering::Release);
         }
@@ -274,8 +262,7 @@ impl Emulator {
         let now = now();
         for direction in Direction::BOTH {
             let due = std::iter::from_fn(|| link.poll(now, direction));
-            self.due
-                .extend(due.take(TURN_FRAMES).map(|frame| (direction, frame)));
+            self.due.extend(due.take(TURN_FRAMES).map(|frame| (direction, frame)));
         }
         link.deadline()
     }
@@ -318,8 +305,5 @@ pub(crate) fn now() -> Time {
 
 fn timespec(span: Duration) -> Timespec {
     // A span that a link can hold is far below the limits of both fields.
-    Timespec {
-        tv_sec: span.as_secs() as i64,
-        tv_nsec: span.subsec_nanos().into(),
-    }
+    Timespec { tv_sec: span.as_secs() as i64, tv_nsec: span.subsec_nanos().into() }
 }

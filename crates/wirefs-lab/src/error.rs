@@ -1,6 +1,7 @@
 //! What can go wrong while a lab is built.
 
 use std::io;
+use std::path::PathBuf;
 
 /// Why the lab cannot be built or used.
 #[derive(Debug, thiserror::Error)]
@@ -11,12 +12,12 @@ pub enum LabError {
     )]
     NotRoot,
     /// A program that the lab drives is not on the machine.
-    #[error("`{program}` is not installed; on Debian: apt-get install {package}")]
+    #[error("`{program}` is missing; {remedy}")]
     MissingProgram {
         /// The program as it would be typed.
         program: String,
-        /// The Debian package that has it.
-        package: String,
+        /// What to do about it.
+        remedy: String,
     },
     /// A program that the lab drives ended with an error.
     #[error("`{command}` failed: {stderr}")]
@@ -50,6 +51,19 @@ pub enum LabError {
         /// How many fit.
         limit: usize,
     },
+    /// A page of the documentation has no place for what was measured.
+    #[error("{} does not have the lines `{begin}` and `{end}` once each, in this order", path.display())]
+    Page {
+        /// The page.
+        path: PathBuf,
+        /// The line before the place.
+        begin: &'static str,
+        /// The line behind it.
+        end: &'static str,
+    },
+    /// Somebody asked for an end.
+    #[error("interrupted")]
+    Interrupted,
     /// A measurement ended without a result.
     #[error("measuring {what}: {problem}")]
     Probe {
@@ -61,11 +75,16 @@ pub enum LabError {
 }
 
 impl LabError {
+    /// Says which Debian package has `program`.
+    pub(crate) fn missing(program: impl Into<String>, package: &str) -> LabError {
+        LabError::MissingProgram {
+            program: program.into(),
+            remedy: format!("on Debian: apt-get install {package}"),
+        }
+    }
+
     /// Names the action that `source` ended: "cannot `action`: …".
     pub fn io(action: impl Into<String>, source: impl Into<io::Error>) -> LabError {
-        LabError::Io {
-            action: action.into(),
-            source: source.into(),
-        }
+        LabError::Io { action: action.into(), source: source.into() }
     }
 }

@@ -1,6 +1,7 @@
 //! Hosts and the links between them, gone when the lab is dropped.
 
 use std::ffi::OsStr;
+use std::fs;
 use std::net::Ipv4Addr;
 use std::process::Command;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
@@ -36,9 +37,20 @@ pub struct Host {
     namespace: Arc<Namespace>,
 }
 
+/// What a device of a host has sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sent {
+    /// Frames; on a device with offloads these may be larger than the MTU.
+    pub frames: u64,
+    /// Bytes of those.
+    pub bytes: u64,
+}
+
 /// Two hosts joined by a plain veth pair, without an emulator: as near as two hosts get.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Patch {
+    /// The name of the device in both hosts.
+    pub device: String,
     /// The address of the first host.
     pub address_a: Ipv4Addr,
     /// The address of the second host.
@@ -71,13 +83,8 @@ impl Lab {
     /// Those of [`Namespace::new`]; a name that is already taken fails.
     pub fn host(&self, name: &str) -> Result<Host, LabError> {
         check_name(name)?;
-        let host = Host {
-            namespace: Arc::new(Namespace::new(&format!("{}-{name}", self.name))?),
-        };
-        self.hosts
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(host.clone());
+        let host = Host { namespace: Arc::new(Namespace::new(&format!("{}-{name}", self.name))?) };
+        self.hosts.lock().unwrap_or_else(PoisonError::into_inner).push(host.clone());
         Ok(host)
     }
 
@@ -89,22 +96,11 @@ impl Lab {
         profile.check()?;
         let number = self.next_link()?;
         let ends = [
-            End {
-                namespace: &a.namespace,
-                number,
-                side: 1,
-            },
-            End {
-                namespace: &b.namespace,
-                number,
-                side: 2,
-            },
+            End { namespace: &a.namespace, number, side: 1 },
+            End { namespace: &b.namespace, number, side: 2 },
         ];
         let link = LinkHandle::start(ends, profile)?;
-        self.links
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(link.clone());
+        self.links.lock().unwrap_or_else(PoisonError::into_inner).push(link.clone());
         Ok(link)
     }
 
@@ -115,11 +111,8 @@ impl Lab {
     /// [`LabError::Full`], or those of making the devices.
     pub fn patch(&self, a: &Host, b: &Host) -> Result<Patch, LabError> {
         let number = self.next_link()?;
-        let [end_a, end_b] = [(a, 1), (b, 2)].map(|(host, side)| End {
-            namespace: &host.namespace,
-            number,
-            side,
-        });
+        let [end_a, end_b] =
+            [(a, 1), (b, 2)].map(|(host, side)| End { namespace: &host.namespace, number, side });
         let device = end_a.device();
         let (name_a, name_b) = (a.namespace.name(), b.namespace.name());
         let mut add = Command::new("ip");
@@ -129,33 +122,20 @@ impl Lab {
         program::run(&mut add, "iproute2", "")?;
         end_a.bring_up(crate::profile::MTU_ETHERNET)?;
         end_b.bring_up(crate::profile::MTU_ETHERNET)?;
-        Ok(Patch {
-            address_a: end_a.address(),
-            address_b: end_b.address(),
-        })
+        Ok(Patch { device, address_a: end_a.address(), address_b: end_b.address() })
     }
 
     fn next_link(&self) -> Result<u8, LabError> {
-        let taken = self
-            .link_count
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| {
-                (count < LINKS_MAX).then(|| count + 1)
-            });
-        taken.map(|before| before + 1).map_err(|_| LabError::Full {
-            what: "links",
-            limit: LINKS_MAX.into(),
-        })
+        let taken = self.link_count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| {
+            (count < LINKS_MAX).then(|| count + 1)
+        });
+        taken.map(|before| before + 1).map_err(|_| LabError::Full { what: "links", limit: LINKS_MAX.into() })
     }
 }
 
 impl Drop for Lab {
     fn drop(&mut self) {
-        for link in self
-            .links
-            .get_mut()
-            .unwrap_or_else(PoisonError::into_inner)
-            .drain(..)
-        {
+        for link in self.links.get_mut().unwrap_or_else(PoisonError::into_inner).drain(..) {
             link.stop();
         }
     }
@@ -172,6 +152,22 @@ impl Host {
         self.namespace.command(program)
     }
 
+    /// What a device of this host has sent since it was made.
+    ///
+    /// # Errors
+    /// [`LabError::Io`] when there is no such device.
+    pub fn sent(&self, device: &str) -> Result<Sent, LabError> {
+        // The namespace of this very thread; /proc/net would show that of the process.
+        let table = self.run(|| fs::read_to_string("/proc/thread-self/net/dev"))?;
+        let table = table.map_err(|error| LabError::io("read the counters of devices", error))?;
+        Sent::parse(&table, device).ok_or_else(|| {
+            LabError::io(
+                format!("find the device {device}"),
+                std::io::Error::from(std::io::ErrorKind::NotFound),
+            )
+        })
+    }
+
     /// Runs `work` on a thread of this host; sockets that it makes live there. A panic passes through.
     ///
     /// # Errors
@@ -181,10 +177,18 @@ impl Host {
     }
 }
 
+impl Sent {
+    /// Finds a device in the table that the kernel shows as `/proc/net/dev`.
+    fn parse(table: &str, device: &str) -> Option<Sent> {
+        let line = table.lines().find_map(|line| line.trim().strip_prefix(device)?.strip_prefix(':'))?;
+        let numbers: Vec<u64> = line.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+        // Eight columns of what was received stand before those of what was sent.
+        Some(Sent { bytes: *numbers.get(8)?, frames: *numbers.get(9)? })
+    }
+}
+
 fn check_name(name: &str) -> Result<(), LabError> {
     let fits = name.len() <= NAME_BYTES_MAX && !name.contains('/');
-    fits.then_some(()).ok_or(LabError::Full {
-        what: "bytes in a name, none of them `/`",
-        limit: NAME_BYTES_MAX,
-    })
+    fits.then_some(())
+        .ok_or(LabError::Full { what: "bytes in a name, none of them `/`", limit: NAME_BYTES_MAX })
 }

@@ -158,11 +158,7 @@ impl Lane {
             (Some(ring), Some(heap)) => ring < heap,
             (ring, _) => ring.is_some(),
         };
-        let held = if from_ring {
-            self.ring.pop_front()
-        } else {
-            self.heap.pop().map(|Reverse(held)| held)
-        }?;
+        let held = if from_ring { self.ring.pop_front() } else { self.heap.pop().map(|Reverse(held)| held) }?;
         let bytes = held.frame.len() as u64;
         self.held_bytes -= bytes;
         self.counters.delivered_frames += 1;
@@ -228,11 +224,7 @@ impl Lane {
     fn held(&mut self, leave: Time, frame: Vec<u8>) -> Held {
         self.sequence += 1;
         self.held_bytes += frame.len() as u64;
-        Held {
-            leave,
-            sequence: self.sequence,
-            frame,
-        }
+        Held { leave, sequence: self.sequence, frame }
     }
 }
 

@@ -32,12 +32,15 @@ pub mod link;
 pub mod profile;
 pub mod random;
 
+pub mod bench;
 pub mod control;
 pub mod emulator;
 pub mod lab;
 pub mod namespace;
 pub mod options;
 pub mod probe;
+pub mod workload;
+
 mod program;
 mod sys;
 mod tap;
@@ -45,7 +48,7 @@ mod tap;
 pub use counters::{LaneCounters, LinkCounters};
 pub use emulator::LinkHandle;
 pub use error::LabError;
-pub use lab::{Host, Lab};
+pub use lab::{Host, Lab, Patch};
 pub use link::Direction;
 pub use options::LinkOptions;
 pub use profile::{LaneProfile, LinkProfile, Probability};

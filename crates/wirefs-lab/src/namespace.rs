@@ -56,18 +56,11 @@ impl Namespace {
     }
 
     fn open(name: &str) -> Result<Namespace, LabError> {
-        Ok(Namespace {
-            name: name.to_owned(),
-            file: Arc::new(open_name(name)?),
-        })
+        Ok(Namespace { name: name.to_owned(), file: Arc::new(open_name(name)?) })
     }
 
     fn set_up(&self) -> Result<(), LabError> {
-        program::run(
-            Command::new("ip").args(["-n", &self.name, "link", "set", "lo", "up"]),
-            "iproute2",
-            "",
-        )?;
+        program::run(Command::new("ip").args(["-n", &self.name, "link", "set", "lo", "up"]), "iproute2", "")?;
         self.run(|| {
             for (setting, value) in SETTINGS {
                 let path = format!("/proc/sys/net/{setting}");
@@ -103,9 +96,7 @@ impl Namespace {
                     .map_err(|error| LabError::io(format!("enter namespace {}", self.name), error))?;
                 Ok(work())
             });
-            inside
-                .join()
-                .unwrap_or_else(|panicked| panic::resume_unwind(panicked))
+            inside.join().unwrap_or_else(|panicked| panic::resume_unwind(panicked))
         })
     }
 
@@ -132,12 +123,7 @@ impl Drop for Namespace {
             kill_process(pid, Signal::KILL).ok();
         }
         // The name may be gone already when somebody tidied up by hand; nothing is left to do then.
-        program::run(
-            Command::new("ip").args(["netns", "del", &self.name]),
-            "iproute2",
-            "",
-        )
-        .ok();
+        program::run(Command::new("ip").args(["netns", "del", &self.name]), "iproute2", "").ok();
     }
 }
 
@@ -159,16 +145,27 @@ fn open_name(name: &str) -> Result<File, LabError> {
 
 /// Removes the namespaces of labs whose process is gone without tidying up, and what still runs in them.
 pub fn remove_stale() {
+    remove(|pid| !fs::exists(format!("/proc/{pid}")).unwrap_or(true));
+}
+
+/// Removes the namespaces of this process, and what still runs in them, because it is about to end without dropping
+/// its labs.
+pub fn remove_own() {
+    remove(|pid| pid == std::process::id());
+}
+
+fn remove(is_meant: impl Fn(u32) -> bool) {
     let entries = fs::read_dir(NAMES).into_iter().flatten().flatten();
     for entry in entries.take(NAMES_MAX) {
         let name = entry.file_name().to_string_lossy().into_owned();
-        let pid = name
-            .strip_prefix(PREFIX)
-            .and_then(|rest| rest.split('-').next())
-            .and_then(|pid| pid.parse::<u32>().ok());
-        if pid.is_some_and(|pid| !fs::exists(format!("/proc/{pid}")).unwrap_or(true)) {
+        if maker(&name).is_some_and(&is_meant) {
             // Dropping it removes it; one that cannot be opened belongs to somebody who is removing it now.
             drop(Namespace::open(&name));
         }
     }
+}
+
+/// The process that made the namespace of this name.
+fn maker(name: &str) -> Option<u32> {
+    name.strip_prefix(PREFIX)?.split('-').next()?.parse().ok()
 }

@@ -26,15 +26,10 @@ struct Connected {
 
 /// Connects `from` to `to`, which has `address`; neither end waits longer than [`PATIENCE`] for anything.
 fn connect(what: &'static str, from: &Host, to: &Host, address: Ipv4Addr) -> Result<Connected, LabError> {
-    let failed = |error: io::Error| LabError::Probe {
-        what,
-        problem: error.to_string(),
-    };
+    let failed = |error: io::Error| LabError::Probe { what, problem: error.to_string() };
     let listener = to.run(|| TcpListener::bind((address, 0)))?.map_err(failed)?;
     let at: SocketAddr = listener.local_addr().map_err(failed)?;
-    let near = from
-        .run(|| TcpStream::connect_timeout(&at, PATIENCE))?
-        .map_err(failed)?;
+    let near = from.run(|| TcpStream::connect_timeout(&at, PATIENCE))?.map_err(failed)?;
     let (far, _) = listener.accept().map_err(failed)?;
     for end in [&near, &far] {
         end.set_read_timeout(Some(PATIENCE)).map_err(failed)?;

@@ -85,16 +85,11 @@ impl LaneProfile {
     /// The bytes that may wait for a rate of `rate_bits` per second.
     pub fn queue_bytes_for(&self, rate_bits: u64) -> u64 {
         let product = u128::from(rate_bits) * self.delay.as_nanos() * 2 / 8 / 1_000_000_000;
-        self.queue_bytes
-            .unwrap_or_else(|| u64::try_from(product).unwrap_or(u64::MAX).max(QUEUE_BYTES_FLOOR))
+        self.queue_bytes.unwrap_or_else(|| u64::try_from(product).unwrap_or(u64::MAX).max(QUEUE_BYTES_FLOOR))
     }
 
     fn check(&self) -> Result<(), LabError> {
-        let spans = [
-            ("delay", self.delay),
-            ("jitter", self.jitter),
-            ("reorder_delay", self.reorder_delay),
-        ];
+        let spans = [("delay", self.delay), ("jitter", self.jitter), ("reorder_delay", self.reorder_delay)];
         for (field, span) in spans {
             if span > DELAY_MAX {
                 return Err(LabError::Profile {
@@ -105,10 +100,7 @@ impl LaneProfile {
         }
         if self.rate_bits == Some(0) {
             let problem = "is zero, which passes nothing for ever; cut the link instead".to_owned();
-            return Err(LabError::Profile {
-                field: "rate_bits",
-                problem,
-            });
+            return Err(LabError::Profile { field: "rate_bits", problem });
         }
         Ok(())
     }
@@ -136,20 +128,12 @@ impl Default for LinkProfile {
 impl LinkProfile {
     /// The same in both directions, with the MTU of Ethernet and seed 1.
     pub fn symmetric(lane: LaneProfile) -> LinkProfile {
-        LinkProfile {
-            a_to_b: lane.clone(),
-            b_to_a: lane,
-            mtu: MTU_ETHERNET,
-            seed: 1,
-        }
+        LinkProfile { a_to_b: lane.clone(), b_to_a: lane, mtu: MTU_ETHERNET, seed: 1 }
     }
 
     /// A clean link with this round-trip time, half of it in each direction.
     pub fn rtt(rtt: Duration) -> LinkProfile {
-        LinkProfile::symmetric(LaneProfile {
-            delay: rtt / 2,
-            ..LaneProfile::default()
-        })
+        LinkProfile::symmetric(LaneProfile { delay: rtt / 2, ..LaneProfile::default() })
     }
 
     /// Changes both directions.
@@ -169,10 +153,7 @@ impl LinkProfile {
         self.b_to_a.check()?;
         if !(MTU_MIN..=MTU_MAX).contains(&self.mtu) {
             let problem = format!("is {}, not in {MTU_MIN}..={MTU_MAX}", self.mtu);
-            return Err(LabError::Profile {
-                field: "mtu",
-                problem,
-            });
+            return Err(LabError::Profile { field: "mtu", problem });
         }
         Ok(())
     }

@@ -15,9 +15,7 @@ impl Random {
     /// Makes the generator of `seed`; equal seeds give equal sequences.
     pub fn new(seed: u64) -> Random {
         let mut mix = seed;
-        Random {
-            state: std::array::from_fn(|_| split_mix(&mut mix)),
-        }
+        Random { state: std::array::from_fn(|_| split_mix(&mut mix)) }
     }
 
     /// Draws 64 uniform bits.

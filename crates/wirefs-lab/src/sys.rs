@@ -51,10 +51,8 @@ unsafe impl Ioctl for AttachTap {
     }
 }
 
-const _: () = assert!(
-    size_of::<InterfaceRequest>() == size_of::<libc::ifreq>(),
-    "the kernel copies a whole ifreq"
-);
+const _: () =
+    assert!(size_of::<InterfaceRequest>() == size_of::<libc::ifreq>(), "the kernel copies a whole ifreq");
 
 /// Turns an open `/dev/net/tun` into a TAP device called `name` in the network namespace that it was opened in.
 ///
@@ -62,18 +60,11 @@ const _: () = assert!(
 /// What the kernel says; `InvalidInput` when the name is longer than 15 bytes.
 pub(crate) fn attach_tap(tun: BorrowedFd<'_>, name: &str) -> io::Result<()> {
     let mut padded = [0; NAME_BYTES];
-    let room = padded
-        .get_mut(..name.len())
-        .filter(|room| room.len() < NAME_BYTES);
-    room.ok_or(io::ErrorKind::InvalidInput)?
-        .copy_from_slice(name.as_bytes());
+    let room = padded.get_mut(..name.len()).filter(|room| room.len() < NAME_BYTES);
+    room.ok_or(io::ErrorKind::InvalidInput)?.copy_from_slice(name.as_bytes());
     // Both flags are small positive constants.
     let flags = (libc::IFF_TAP | libc::IFF_NO_PI) as c_short;
-    let request = InterfaceRequest {
-        name: padded,
-        flags,
-        rest: [0; 22],
-    };
+    let request = InterfaceRequest { name: padded, flags, rest: [0; 22] };
     // SAFETY: `tun` is open for the whole call and `AttachTap` describes TUNSETIFF correctly (see there).
     unsafe { ioctl(tun, AttachTap(request)) }?;
     Ok(())
@@ -84,27 +75,33 @@ pub(crate) fn attach_tap(tun: BorrowedFd<'_>, name: &str) -> io::Result<()> {
 /// # Errors
 /// `PermissionDenied` where the process may not.
 pub(crate) fn prefer_this_thread(priority: c_int) -> io::Result<()> {
-    let parameters = libc::sched_param {
-        sched_priority: priority,
-    };
+    let parameters = libc::sched_param { sched_priority: priority };
     // SAFETY: the kernel reads `parameters`, which lives through the call; 0 names the calling thread.
     let answer = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) };
-    if answer == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Makes `command` run in a network namespace; its mounts, files and everything else stay those of the caller.
+///
+/// It blocks no signals even where the caller does: a program that inherits [`EndSignals`]' mask could not be ended.
 pub(crate) fn run_in_namespace(command: &mut Command, namespace: Arc<File>) {
     let enter = move || {
+        unblock_signals();
         move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))
             .map_err(io::Error::from)
     };
-    // SAFETY: between fork and exec the closure makes one system call on a descriptor that it owns; it neither
-    // allocates nor locks.
+    // SAFETY: between fork and exec the closure makes two system calls on values that it owns; it neither allocates
+    // nor locks.
     unsafe { command.pre_exec(enter) };
+}
+
+fn unblock_signals() {
+    let mut none = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: `sigemptyset` fills the set before it is used, and both functions may be called after a fork.
+    unsafe {
+        libc::sigemptyset(none.as_mut_ptr());
+        libc::pthread_sigmask(libc::SIG_SETMASK, none.as_ptr(), std::ptr::null_mut());
+    }
 }
 
 /// A set of the signals that ask a program to end, which this thread and those it starts no longer die of.
@@ -129,11 +126,7 @@ impl EndSignals {
             let error = libc::pthread_sigmask(libc::SIG_BLOCK, set.as_ptr(), std::ptr::null_mut());
             (set.assume_init(), error)
         };
-        if error == 0 {
-            Ok(EndSignals { set })
-        } else {
-            Err(io::Error::from_raw_os_error(error))
-        }
+        if error == 0 { Ok(EndSignals { set }) } else { Err(io::Error::from_raw_os_error(error)) }
     }
 
     /// Waits for one of them and gives its number.
@@ -144,10 +137,6 @@ impl EndSignals {
         let mut signal = 0;
         // SAFETY: both pointers are to values that live through the call.
         let error = unsafe { libc::sigwait(&raw const self.set, &raw mut signal) };
-        if error == 0 {
-            Ok(signal)
-        } else {
-            Err(io::Error::from_raw_os_error(error))
-        }
+        if error == 0 { Ok(signal) } else { Err(io::Error::from_raw_os_error(error)) }
     }
 }

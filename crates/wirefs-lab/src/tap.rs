@@ -70,12 +70,7 @@ impl End<'_> {
     pub(crate) fn bring_up(&self, mtu: u32) -> Result<(), LabError> {
         let (device, address) = (self.device(), self.address());
         let far_side = 3 - self.side;
-        let far = End {
-            namespace: self.namespace,
-            number: self.number,
-            side: far_side,
-        }
-        .address();
+        let far = End { namespace: self.namespace, number: self.number, side: far_side }.address();
         let (mac, far_mac) = (self.mac(self.side), self.mac(far_side));
         let script = format!(
             "link set {device} address {mac} mtu {mtu} txqueuelen {DEVICE_QUEUE_FRAMES}\n\

@@ -79,13 +79,9 @@ fn whole(number: f64, too_small: &str) -> Result<u64, String> {
 /// Splits `12.5MBIT` into 12.5 and `mbit`.
 fn number_and_unit(text: &str) -> Result<(f64, String), String> {
     let text = text.trim();
-    let split = text
-        .find(|c: char| !c.is_ascii_digit() && c != '.')
-        .unwrap_or(text.len());
+    let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(split);
-    let number = number
-        .parse()
-        .map_err(|_| format!("`{text}` does not begin with a number"))?;
+    let number = number.parse().map_err(|_| format!("`{text}` does not begin with a number"))?;
     Ok((number, unit.trim().to_ascii_lowercase()))
 }
 

@@ -9,6 +9,7 @@ mod rename;
 
 pub(crate) use inode::{Body, Ino, Inode, New};
 pub(crate) use names::check_target;
+pub(crate) use rename::check_flags;
 
 use std::collections::BTreeMap;
 use wirefs_op::{Errno, Kind, Timestamp};

@@ -1,6 +1,6 @@
 //! One random operation, in the terms of a program: paths, open files, system calls.
 
-mod random;
+pub(crate) mod random;
 
 use std::fmt;
 use wirefs_op::Timestamp;
@@ -8,11 +8,12 @@ use wirefs_op::Timestamp;
 /// A relative path, as a program writes it.
 pub type Path = String;
 
-/// One of a few places for open files. An operation on an empty one is left out.
+/// One of a few places for open files. An operation on an empty one is left out; an open that succeeds closes what was
+/// there.
 pub type Slot = usize;
 
 /// The number of slots.
-pub const SLOTS: usize = 6;
+pub const SLOTS: usize = 5;
 
 /// How a file is opened: the bits of `open(2)`.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -71,25 +72,52 @@ impl fmt::Debug for Pattern {
 /// A time to set, or none.
 pub type SetTo = Option<Timestamp>;
 
-/// One operation.
+/// What is done with an open file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(
     missing_docs,
     reason = "the fields are the operands of the system call that the variant is named after"
 )]
-pub enum Operation {
-    Open { slot: Slot, path: Path, how: How, mode: u32 },
-    Close { slot: Slot },
-    Read { slot: Slot, offset: u64, count: usize },
-    Write { slot: Slot, offset: u64, data: Pattern },
-    StatOpen { slot: Slot },
-    TruncateOpen { slot: Slot, size: u64 },
-    Allocate { slot: Slot, mode: u32, offset: u64, length: u64 },
-    Copy { from: Slot, from_offset: u64, to: Slot, to_offset: u64, length: u64 },
-    Seek { slot: Slot, offset: u64, hole: bool },
-    Sync { slot: Slot },
-    Truncate { path: Path, size: u64 },
-    Stat { path: Path, follow: bool },
+pub enum OnFile {
+    Close,
+    Read {
+        offset: u64,
+        count: usize,
+    },
+    Write {
+        offset: u64,
+        data: Pattern,
+    },
+    Stat,
+    Truncate {
+        size: u64,
+    },
+    Allocate {
+        mode: u32,
+        offset: u64,
+        length: u64,
+    },
+    /// Copies from another slot into this file.
+    CopyFrom {
+        from: Slot,
+        from_offset: u64,
+        to_offset: u64,
+        length: u64,
+    },
+    Seek {
+        offset: u64,
+        hole: bool,
+    },
+    Sync,
+}
+
+/// What is done with names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(
+    missing_docs,
+    reason = "the fields are the operands of the system call that the variant is named after"
+)]
+pub enum OnName {
     List { path: Path },
     Mkdir { path: Path, mode: u32 },
     Mkfifo { path: Path, mode: u32 },
@@ -99,80 +127,69 @@ pub enum Operation {
     Unlink { path: Path },
     Rmdir { path: Path },
     Readlink { path: Path },
-    Chmod { path: Path, mode: u32 },
-    Chown { path: Path, uid: u32, gid: u32 },
-    SetTimes { path: Path, atime: SetTo, mtime: SetTo },
-    SetXattr { path: Path, name: String, value: Pattern, flags: u32 },
-    ReadXattr { path: Path, name: String },
-    ListXattrs { path: Path },
-    RemoveXattr { path: Path, name: String },
+}
+
+/// What is done with the object at a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(
+    missing_docs,
+    reason = "the fields are the operands of the system call that the variant is named after"
+)]
+pub enum OnObject {
+    Stat { follow: bool },
+    Truncate { size: u64 },
+    Chmod { mode: u32 },
+    Chown { uid: u32, gid: u32 },
+    SetTimes { atime: SetTo, mtime: SetTo },
+    SetXattr { name: String, value: Pattern, flags: u32 },
+    ReadXattr { name: String },
+    ListXattrs,
+    RemoveXattr { name: String },
+}
+
+/// One operation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// Opens a file into a slot.
+    Open {
+        /// Which slot.
+        slot: Slot,
+        /// What to open.
+        path: Path,
+        /// How.
+        how: How,
+        /// The permission bits of a new file.
+        mode: u32,
+    },
+    /// Works on the file that is open in a slot.
+    File(Slot, OnFile),
+    /// Works on names.
+    Name(OnName),
+    /// Works on the object at a path.
+    Object(Path, OnObject),
 }
 
 impl Operation {
-    /// The slot of an open file that it works on, if it does.
-    pub fn slot(&self) -> Option<Slot> {
-        match self {
-            Operation::Close { slot }
-            | Operation::Read { slot, .. }
-            | Operation::Write { slot, .. }
-            | Operation::StatOpen { slot }
-            | Operation::TruncateOpen { slot, .. }
-            | Operation::Allocate { slot, .. }
-            | Operation::Copy { to: slot, .. }
-            | Operation::Seek { slot, .. }
-            | Operation::Sync { slot } => Some(*slot),
-            Operation::Open { .. }
-            | Operation::Truncate { .. }
-            | Operation::Stat { .. }
-            | Operation::List { .. }
-            | Operation::Mkdir { .. }
-            | Operation::Mkfifo { .. }
-            | Operation::Symlink { .. }
-            | Operation::Link { .. }
-            | Operation::Rename { .. }
-            | Operation::Unlink { .. }
-            | Operation::Rmdir { .. }
-            | Operation::Readlink { .. }
-            | Operation::Chmod { .. }
-            | Operation::Chown { .. }
-            | Operation::SetTimes { .. }
-            | Operation::SetXattr { .. }
-            | Operation::ReadXattr { .. }
-            | Operation::ListXattrs { .. }
-            | Operation::RemoveXattr { .. } => None,
-        }
+    /// Asks for the attributes of what is at a path, a link itself.
+    pub fn stat(path: &str) -> Operation {
+        Operation::Object(path.into(), OnObject::Stat { follow: false })
     }
 
     /// The paths that it names.
     pub fn paths(&self) -> Vec<&str> {
         match self {
-            Operation::Link { from, to } | Operation::Rename { from, to, .. } => vec![from, to],
-            Operation::Open { path, .. }
-            | Operation::Truncate { path, .. }
-            | Operation::Stat { path, .. }
-            | Operation::List { path }
-            | Operation::Mkdir { path, .. }
-            | Operation::Mkfifo { path, .. }
-            | Operation::Symlink { path, .. }
-            | Operation::Unlink { path }
-            | Operation::Rmdir { path }
-            | Operation::Readlink { path }
-            | Operation::Chmod { path, .. }
-            | Operation::Chown { path, .. }
-            | Operation::SetTimes { path, .. }
-            | Operation::SetXattr { path, .. }
-            | Operation::ReadXattr { path, .. }
-            | Operation::ListXattrs { path }
-            | Operation::RemoveXattr { path, .. } => vec![path],
-            Operation::Close { .. }
-            | Operation::Read { .. }
-            | Operation::Write { .. }
-            | Operation::StatOpen { .. }
-            | Operation::TruncateOpen { .. }
-            | Operation::Allocate { .. }
-            | Operation::Copy { .. }
-            | Operation::Seek { .. }
-            | Operation::Sync { .. } => vec![],
+            Operation::Open { path, .. } | Operation::Object(path, _) => vec![path],
+            Operation::File(_, _) => vec![],
+            Operation::Name(OnName::Link { from, to } | OnName::Rename { from, to, .. }) => vec![from, to],
+            Operation::Name(
+                OnName::List { path }
+                | OnName::Mkdir { path, .. }
+                | OnName::Mkfifo { path, .. }
+                | OnName::Symlink { path, .. }
+                | OnName::Unlink { path }
+                | OnName::Rmdir { path }
+                | OnName::Readlink { path },
+            ) => vec![path],
         }
     }
 }

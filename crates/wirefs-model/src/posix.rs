@@ -9,7 +9,7 @@ mod snapshot;
 pub use directory::{Abilities, DirectoryWorld};
 pub use model::ModelWorld;
 pub use outcome::{Outcome, Seen};
-pub use runner::{Mismatch, run_operations, run_posix};
+pub use runner::{run_operations, run_posix};
 
 use crate::operation::Operation;
 

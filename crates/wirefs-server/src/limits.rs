@@ -20,10 +20,7 @@ pub const FREE_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Requests of one session that earlier connections may have left behind when it is resumed.
 pub const ORPHANS_MAX: usize = REQUESTS_MAX;
 
-const _: () = assert!(
-    MSIZE_MIN <= MESSAGE_BYTES_MAX,
-    "a client that takes our largest reply can be served"
-);
+const _: () = assert!(MSIZE_MIN <= MESSAGE_BYTES_MAX, "a client that takes our largest reply can be served");
 const _: () = assert!(
     BACKLOG_BYTES_MAX > MESSAGE_BYTES_MAX && FREE_BYTES_MAX > MESSAGE_BYTES_MAX,
     "one request alone is never too much"

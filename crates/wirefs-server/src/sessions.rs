@@ -155,18 +155,16 @@ impl Sessions {
                 Phase::Draining | Phase::Stopped => {}
             },
             Input::Disconnected(connection) => self.disconnected(now, connection),
-            Input::Attached {
-                connection,
-                session,
-                result,
-            } => self.attached(connection, session, result),
+            Input::Attached { connection, session, result } => self.attached(connection, session, result),
             Input::Answering(job) => self.answering(job),
             Input::Replied(job) => self.replied(job),
             Input::TurnPassed(job) => self.turn_passed(job),
             Input::Finished(job) => self.finished(job),
             Input::Tick => self.expire(now),
             Input::Drain => {
-                self.phase = Phase::Draining;
+                if self.phase == Phase::Serving {
+                    self.phase = Phase::Draining;
+                }
                 self.withdraw_waiting();
             }
             Input::Stop => self.stop(now),
@@ -186,10 +184,7 @@ impl Sessions {
     /// Whether a connection's session has more ordered work waiting than `BACKLOG_BYTES_MAX`: nothing more of it should
     /// be taken off the wire for now.
     pub fn is_behind(&self, connection: ConnectionKey) -> bool {
-        let session = self
-            .conversations
-            .get(&connection)
-            .and_then(Conversation::session);
+        let session = self.conversations.get(&connection).and_then(Conversation::session);
         let owner = session.and_then(|session| self.sessions.get(&session));
         owner.is_some_and(|owner| owner.backlog_bytes > BACKLOG_BYTES_MAX)
     }

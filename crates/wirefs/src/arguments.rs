@@ -26,14 +26,15 @@ Examples:
   wirefs serve /srv/data --read-only --listen tls://0.0.0.0:7000 --authorized /etc/wirefs/keys
   wirefs serve . --listen unix:///tmp/here.sock
 
-Clients of tls:// addresses must have their key (`wirefs identity` prints it) in the authorized-keys file.
-A unix socket can be used by the user who made it, and by root. tcp+plain:// lets in everyone who reaches it.
-Through ssh nothing has to be started: `wirefs mount host:dir mnt` starts the server there by itself.";
+Clients of tls:// addresses must have their key, which `wirefs identity`
+prints, in the authorized-keys file. A unix socket can be used by the user who
+made it, and by root. tcp+plain:// lets in everyone who reaches it. Through ssh
+nothing has to be started: `wirefs mount host:dir mnt` starts the server there.";
 
 const MOUNT_EXAMPLES: &str = "\
 SOURCE is one of
-  [user@]host:path            through the system's ssh; path as the login sees it, empty for its home
-  tls://host[:port]/path      a `wirefs serve`, encrypted; port 6440 unless named; path below the export
+  [user@]host:path            through the system's ssh; path as the login has it
+  tls://host[:port]/path      a `wirefs serve`, encrypted; port 6440 unless named
   unix:///path/of/socket      a `wirefs serve` of this machine
   tcp+plain://host:port/path  neither encrypted nor authenticated
 
@@ -44,9 +45,12 @@ Examples:
 In /etc/fstab:
   tls://nas/photos  /mnt/photos  fuse.wirefs  noauto,user,_netdev  0 0
 
-Options of -o: ro rw suid nosuid dev nodev exec noexec allow_other default_permissions mode= deadline= hard cache=
-identity=DIR known_hosts=FILE ssh_command=COMMAND port=N fsname=NAME, flags of mount(8) such as noatime, and what only
-mount(8) and systemd read (_netdev noauto user nofail x-…). A comma inside a value is written \\,";
+Options of -o
+  ro rw suid nosuid dev nodev exec noexec allow_other default_permissions hard
+  mode=MODE deadline=SPAN cache=SIZE threads=N uid=N gid=N fsname=NAME
+  identity=DIR known_hosts=FILE ssh_command=COMMAND port=N (of ssh)
+  flags of mount(8) such as noatime, and what only mount(8) and systemd read
+  (_netdev noauto user nofail x-…). A comma inside a value is written \\,";
 
 /// Mounts directories of other machines, over any wire.
 #[derive(Debug, Parser)]
@@ -74,7 +78,9 @@ pub(crate) enum Command {
     /// Print this user's key, as a server's authorized-keys file takes it
     Identity,
     /// Print the completions of a shell
-    #[command(after_help = "Example:\n  wirefs completions bash > ~/.local/share/bash-completion/completions/wirefs")]
+    #[command(
+        after_help = "Example:\n  wirefs completions bash > ~/.local/share/bash-completion/completions/wirefs"
+    )]
     Completions {
         /// The shell
         shell: Shell,
@@ -188,7 +194,7 @@ pub(crate) struct Doctor {
     pub(crate) json: bool,
 }
 
-/// Words that are a command and never a source.
+/// The names under which mount(8) calls its helpers.
 const HELPER_PREFIXES: [&str; 2] = ["mount.fuse.wirefs", "mount.wirefs"];
 
 /// Turns what mount(8) and its helpers write into `wirefs mount …`: the program called as `mount.fuse.wirefs`, or

@@ -2,6 +2,8 @@
 
 use std::fmt::Display;
 
+use crate::terminal::note;
+
 /// A failure that says what happened, and below it what to do.
 pub(crate) fn failure(what: impl Display, next: impl Display) -> anyhow::Error {
     anyhow::anyhow!("{what}\n  next step: {next}")
@@ -9,5 +11,5 @@ pub(crate) fn failure(what: impl Display, next: impl Display) -> anyhow::Error {
 
 /// Prints a failure to standard error, with its causes in one line.
 pub(crate) fn tell(error: &anyhow::Error) {
-    eprintln!("wirefs: {error:#}");
+    note!("wirefs: {error:#}");
 }

@@ -36,7 +36,8 @@ pub(crate) fn runtime_dirs() -> Vec<PathBuf> {
         0 => Some(PathBuf::from("/run/user/0/wirefs")),
         _ => None,
     };
-    let mut found: Vec<PathBuf> = absolute("XDG_RUNTIME_DIR").map(|dir| dir.join("wirefs")).into_iter().collect();
+    let mut found: Vec<PathBuf> =
+        absolute("XDG_RUNTIME_DIR").map(|dir| dir.join("wirefs")).into_iter().collect();
     for dir in std::iter::once(fallback).chain(session) {
         if !found.contains(&dir) {
             found.push(dir);
@@ -65,12 +66,16 @@ pub(crate) fn make_private(dir: &Path) -> Result<()> {
         .mode(0o700)
         .create(dir)
         .with_context(|| format!("cannot make the directory {}", dir.display()))?;
-    let found = std::fs::symlink_metadata(dir).with_context(|| format!("cannot look at {}", dir.display()))?;
+    let found =
+        std::fs::symlink_metadata(dir).with_context(|| format!("cannot look at {}", dir.display()))?;
     let ours = rustix::process::geteuid().as_raw();
     if !found.is_dir() || found.uid() != ours || found.mode() & 0o022 != 0 {
         return Err(failure(
             format!("{} is not a directory that only this user can change", dir.display()),
-            format!("run `chmod 700 {}`, or if it is another user's, set XDG_RUNTIME_DIR to a directory of yours", dir.display()),
+            format!(
+                "run `chmod 700 {}`, or if it is another user's, set XDG_RUNTIME_DIR to a directory of yours",
+                dir.display()
+            ),
         ));
     }
     Ok(())

@@ -18,18 +18,19 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// Takes over these signals of this thread and of those that it starts. Call it before any thread is started.
-    /// Programs that are started get their signals back.
+    /// Takes over these signals of this thread and of those that it starts, but for those that are ignored (as `nohup`
+    /// has it). Call it before any thread is started. Programs that are started get their signals back.
     ///
     /// # Errors
     /// The system gives no descriptor.
     pub(crate) fn take(numbers: &[i32]) -> io::Result<Signals> {
+        let ignored = ignored();
         let mut set = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
         // SAFETY: sigemptyset initialises the set that it is given, and the others read or change that initialised set;
         // all pointers are to it or null, where null is allowed.
         let raw = unsafe {
             libc::sigemptyset(set.as_mut_ptr());
-            for &number in numbers {
+            for &number in numbers.iter().filter(|&&number| ignored & (1 << (number - 1)) == 0) {
                 libc::sigaddset(set.as_mut_ptr(), number);
             }
             libc::pthread_sigmask(libc::SIG_BLOCK, set.as_ptr(), std::ptr::null_mut());
@@ -54,4 +55,11 @@ impl Signals {
         let [a, b, c, d, ..] = info;
         Ok(i32::from_ne_bytes([a, b, c, d]))
     }
+}
+
+/// The signals that this process ignores, signal 1 as the lowest bit. A blocked signal would be read though ignored.
+fn ignored() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default()
 }

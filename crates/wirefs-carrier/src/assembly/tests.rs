@@ -1,1 +1,90 @@
+use super::*;
 
+fn message(size: usize) -> Vec<u8> {
+    let mut bytes = u32::try_from(size).unwrap().to_le_bytes().to_vec();
+    bytes.extend((4..size).map(|place| (place % 251) as u8));
+    bytes
+}
+
+/// Feeds `stream` in pieces of at most `piece` bytes, as a carrier would, and collects the bodies.
+fn bodies(stream: &[u8], piece: usize) -> Vec<Bytes> {
+    let mut assembly = Assembly::new();
+    let mut found = Vec::new();
+    let mut rest = stream;
+    while !rest.is_empty() {
+        let buffer = assembly.room();
+        let room = buffer.capacity() - buffer.len();
+        let (now, later) = rest.split_at(room.min(piece).min(rest.len()));
+        buffer.extend_from_slice(now);
+        assembly.took(now.len(), room);
+        rest = later;
+        while let Some(body) = assembly.next_body().unwrap() {
+            found.push(body);
+        }
+    }
+    assert!(assembly.end().is_ok());
+    found
+}
+
+#[test]
+fn messages_come_out_the_same_however_they_are_cut() {
+    let sizes = [7, 8, 100, 4096, 4097, 20_000, MESSAGE_BYTES_MAX, 7, MESSAGE_BYTES_MAX, 9];
+    let stream: Vec<u8> = sizes.iter().flat_map(|&size| message(size)).collect();
+    for piece in [1, 3, 1000, 65_536, usize::MAX] {
+        let found = bodies(&stream, piece);
+        assert_eq!(found.len(), sizes.len());
+        for (body, &size) in found.iter().zip(&sizes) {
+            assert_eq!(body[..], message(size)[4..], "pieces of {piece}, message of {size}");
+        }
+    }
+}
+
+#[test]
+fn impossible_sizes_are_blamed_and_stay_blamed() {
+    for size in [0u32, 3, 6, MESSAGE_BYTES_MAX as u32 + 1, u32::MAX] {
+        let mut assembly = Assembly::new();
+        assembly.append(&size.to_le_bytes());
+        for _ in 0..2 {
+            assert_eq!(assembly.next_body().unwrap_err().size_bytes, size);
+        }
+        assert!(assembly.has_body(), "there is something to say");
+        assert!(assembly.room().capacity() < 2 * RECEIVE_BYTES_MAX, "no buffer for what will not come");
+    }
+}
+
+#[test]
+fn small_bodies_do_not_hold_the_receive_buffer() {
+    let mut assembly = Assembly::new();
+    let held: Vec<Bytes> = (0..1000)
+        .map(|_| {
+            assembly.room();
+            assembly.append(&message(100));
+            assembly.next_body().unwrap().unwrap()
+        })
+        .collect();
+    assert!(held.iter().all(|body| body.len() == 96));
+    assert!(assembly.buffer.capacity() <= 2 * READ_BYTES_MIN, "the one buffer is used again");
+}
+
+#[test]
+fn the_buffer_follows_the_traffic_and_stays_bounded() {
+    let mut assembly = Assembly::new();
+    for _ in 0..20 {
+        let buffer = assembly.room();
+        let room = buffer.capacity() - buffer.len();
+        assembly.took(room, room);
+    }
+    assert_eq!(assembly.read_bytes, RECEIVE_BYTES_MAX);
+    for _ in 0..20 {
+        assembly.took(10, RECEIVE_BYTES_MAX);
+    }
+    assert_eq!(assembly.read_bytes, READ_BYTES_MIN);
+}
+
+#[test]
+fn an_end_within_a_message_is_a_cut() {
+    let mut assembly = Assembly::new();
+    assert!(assembly.end().unwrap().is_none());
+    assembly.append(&message(50)[..20]);
+    assert!(matches!(assembly.end(), Err(CarrierLost::Cut { received_bytes: 20 })));
+}

@@ -26,7 +26,9 @@ pub enum DialError {
         error: io::Error,
     },
     /// The connection stands, but the peer did not finish the handshake in time.
-    #[error("{address} accepted the connection but did not answer in time; is a wirefs server behind that port?")]
+    #[error(
+        "{address} accepted the connection but did not answer in time; is a wirefs server behind that port?"
+    )]
     Silent {
         /// The peer.
         address: String,
@@ -71,7 +73,9 @@ pub enum DialError {
     #[error(transparent)]
     KnownHosts(#[from] KnownHostsError),
     /// The ssh program could not be started.
-    #[error("cannot start `{program}`: {error}; install the OpenSSH client, or name another with -o ssh_command=")]
+    #[error(
+        "cannot start `{program}`: {error}; install the OpenSSH client, or name another with -o ssh_command="
+    )]
     SshMissing {
         /// The program.
         program: String,
@@ -87,7 +91,9 @@ pub enum DialError {
         stderr: String,
     },
     /// The login works, but wirefs is not installed there.
-    #[error("wirefs is not installed on {login}; install it there so that `ssh {login} wirefs --version` works")]
+    #[error(
+        "wirefs is not installed on {login}; install it there so that `ssh {login} wirefs --version` works"
+    )]
     RemoteMissing {
         /// `[user@]host`.
         login: String,
@@ -109,9 +115,14 @@ pub enum DialError {
 
 fn connect_hint(error: &io::Error) -> &'static str {
     match error.kind() {
-        io::ErrorKind::ConnectionRefused => "; start the server there with `wirefs serve DIR`, or check the port",
-        io::ErrorKind::NotFound => "; there is no such socket, start the server with `wirefs serve DIR --listen`",
+        io::ErrorKind::ConnectionRefused => {
+            "; start the server there with `wirefs serve DIR`, or check the port"
+        }
+        io::ErrorKind::NotFound => {
+            "; there is no such socket, start the server with `wirefs serve DIR --listen`"
+        }
         io::ErrorKind::PermissionDenied => "; only the user who runs the server may use this socket",
+        io::ErrorKind::WouldBlock => "; its program is there but accepts nobody",
         io::ErrorKind::TimedOut => "; the host is down or a firewall drops the connection",
         io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => {
             "; no route leads there, check this machine's network"

@@ -1,11 +1,11 @@
 //! Dialling a socket of this machine.
 
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use super::{Dial, DialError};
 use crate::carrier::{Carrier, PeerInfo};
-use crate::stream;
+use crate::limits::CONNECT_TIMEOUT;
+use crate::{socket, stream};
 
 /// Dials a unix socket.
 #[derive(Clone, Debug)]
@@ -23,8 +23,8 @@ impl UnixDial {
 impl Dial for UnixDial {
     fn dial(&self) -> Result<Carrier, DialError> {
         let address = format!("unix://{}", self.path.display());
-        match UnixStream::connect(&self.path) {
-            Ok(socket) => Ok(stream::over_socket(socket.into(), PeerInfo::plain("unix", address))),
+        match socket::connect_unix(&self.path, CONNECT_TIMEOUT) {
+            Ok(socket) => Ok(stream::over_socket(socket, PeerInfo::plain("unix", address))),
             Err(error) => Err(DialError::Connect { address, error }),
         }
     }

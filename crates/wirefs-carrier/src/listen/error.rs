@@ -16,7 +16,9 @@ pub enum ListenError {
         address: String,
     },
     /// The port is below 1024, or the directory of the socket is not writable.
-    #[error("not allowed to listen on {address}; choose a port above 1023, or a directory of yours for a socket")]
+    #[error(
+        "not allowed to listen on {address}; choose a port above 1023, or a directory of yours for a socket"
+    )]
     Forbidden {
         /// The address.
         address: String,
@@ -46,7 +48,9 @@ pub enum ListenError {
         address: String,
     },
     /// Nobody listens on ssh but sshd.
-    #[error("cannot listen on {address}: ssh starts `wirefs serve --stdio` by itself; listen on tls://host:port or unix:///path")]
+    #[error(
+        "cannot listen on {address}: ssh starts `wirefs serve --stdio` by itself; listen on tls://host:port or unix:///path"
+    )]
     NotListenable {
         /// The address.
         address: String,

@@ -46,7 +46,9 @@ impl Pending {
     pub fn finish(self, timeout: Duration) -> Result<Carrier, AcceptError> {
         let Self { arrival, slot } = self;
         let carrier = match arrival {
-            Arrival::Unix(unix, address) => Ok(stream::over_socket(unix.into(), PeerInfo::plain("unix", address))),
+            Arrival::Unix(unix, address) => {
+                Ok(stream::over_socket(unix.into(), PeerInfo::plain("unix", address)))
+            }
             Arrival::TcpPlain(tcp, peer) => {
                 socket::tune(&tcp).map_err(AcceptError::Io)?;
                 Ok(stream::over_socket(tcp.into(), PeerInfo::plain("tcp+plain", peer.to_string())))

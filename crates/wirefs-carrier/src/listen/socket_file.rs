@@ -4,18 +4,24 @@ use std::fs::{self, File};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::fs::{FlockOperation, Mode, fchmod, flock};
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind as bind_socket, listen, socket_with};
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind as bind_socket, listen, socket_with,
+};
 
 use super::ListenError;
 use crate::address::path_bytes;
+use crate::socket::connect_unix;
 
 /// `sun_path` with its final NUL.
 const PATH_BYTES_MAX: usize = 107;
 const BACKLOG: i32 = 128;
+/// A server that does not take us at once is busy, and so alive.
+const PROBE_TIME: Duration = Duration::from_millis(200);
 
 /// Removes the file at drop, if it is still the one we made.
 #[derive(Debug)]
@@ -76,7 +82,7 @@ fn remove_stale(path: &Path) -> Result<(), ListenError> {
     if !fs::symlink_metadata(path).map_err(fail)?.file_type().is_socket() {
         return Err(ListenError::NotASocket { path: path.to_owned() });
     }
-    match UnixStream::connect(path) {
+    match connect_unix(path, PROBE_TIME) {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path).map_err(fail),
         Ok(_) | Err(_) => Err(ListenError::Busy { address: format!("unix://{}", path.display()) }),
     }

@@ -15,8 +15,7 @@ pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
 pub(super) const EXIT_NO_PROGRAM: i32 = 253;
 
 /// Starts ssh so that it outlives Ctrl-C and a closed terminal: an ignored signal stays ignored in a new program.
-const STARTER: &str =
-    "command -v \"$1\" >/dev/null 2>&1 || exit 253; trap \"\" INT QUIT HUP; exec \"$@\"";
+const STARTER: &str = "command -v \"$1\" >/dev/null 2>&1 || exit 253; trap \"\" INT QUIT HUP; exec \"$@\"";
 
 /// Runs wirefs there: the installed one, else the copy that [`super::install_remote`] made. `$1` is the directory, `$2`
 /// the version. No single quotes, backslashes or newlines: it passes through the login's shell, whichever that is.

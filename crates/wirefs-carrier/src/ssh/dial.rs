@@ -44,7 +44,8 @@ impl SshDial {
     }
 
     fn connect(&self, asks: bool) -> Result<Carrier, DialError> {
-        let time = if asks { self.options.answer_timeout } else { self.options.connect_timeout + BACKGROUND_EXTRA };
+        let time =
+            if asks { self.options.answer_timeout } else { self.options.connect_timeout + BACKGROUND_EXTRA };
         let (ours, theirs) = UnixStream::pair().map_err(DialError::Resources)?;
         let input = OwnedFd::from(theirs);
         let output = input.try_clone().map_err(DialError::Resources)?;

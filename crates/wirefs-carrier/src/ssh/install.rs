@@ -78,7 +78,11 @@ pub enum InstallError {
 ///
 /// # Cost
 /// One ssh connection and the program's bytes.
-pub fn install_remote(login: &Login, options: &SshOptions, executable: &Path) -> Result<String, InstallError> {
+pub fn install_remote(
+    login: &Login,
+    options: &SshOptions,
+    executable: &Path,
+) -> Result<String, InstallError> {
     let file = File::open(executable)
         .map_err(|error| InstallError::Unreadable { path: executable.to_owned(), error })?;
     let uname = rustix::system::uname();

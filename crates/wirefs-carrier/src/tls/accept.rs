@@ -9,13 +9,13 @@ use rustls::server::UnbufferedServerConnection;
 
 use super::authorized::{AuthorizedError, AuthorizedKeys};
 use super::cipher::{Incoming, Outgoing};
+use super::config;
 use super::handshake::{self, HandshakeError};
 use super::identity::Identity;
 use super::seal::Raw;
 use super::session::Session;
 use super::shared::Established;
 use super::verify::AuthorizedVerifier;
-use super::config;
 use crate::carrier::{Carrier, PeerInfo};
 use crate::listen::AcceptError;
 
@@ -51,18 +51,28 @@ impl TlsAcceptor {
     }
 
     /// Does the handshake with one client, and lets it in or tells it why not.
-    pub(crate) fn accept(&self, tcp: TcpStream, peer: String, deadline: Instant) -> Result<Carrier, AcceptError> {
-        let fail_tls = |error: rustls::Error| AcceptError::Handshake { peer: peer.clone(), error: error.to_string() };
+    pub(crate) fn accept(
+        &self,
+        tcp: TcpStream,
+        peer: String,
+        deadline: Instant,
+    ) -> Result<Carrier, AcceptError> {
+        let fail_tls =
+            |error: rustls::Error| AcceptError::Handshake { peer: peer.clone(), error: error.to_string() };
         // Read at each connection, so that a key that was just added counts.
         let verifier = Arc::new(AuthorizedVerifier::new(AuthorizedKeys::read(&self.authorized)));
         let config = config::server(&self.identity, Arc::clone(&verifier)).map_err(fail_tls)?;
         let connection = UnbufferedServerConnection::new(Arc::new(config)).map_err(fail_tls)?;
 
         let socket = tcp.into();
-        let mut session = Session::Server(Box::new(connection));
+        let mut session = Session::server(connection);
         let (mut incoming, mut outgoing) = (Incoming::default(), Outgoing::default());
         let done = handshake::run(&socket, &mut session, &mut incoming, &mut outgoing, deadline)
-            .and_then(|()| session.seal(&mut Raw(GREETING), &mut outgoing).map_err(HandshakeError::Tls))
+            .and_then(|()| {
+                session
+                    .seal(&mut Raw(GREETING), incoming.filled(), &mut outgoing)
+                    .map_err(HandshakeError::Tls)
+            })
             .and_then(|_| handshake::send(&socket, &mut outgoing, deadline));
         if let Err(error) = done {
             return Err(self.explain(error, peer, verifier));
@@ -89,7 +99,9 @@ impl TlsAcceptor {
             HandshakeError::Silent => AcceptError::Silent { peer },
             HandshakeError::Gone => AcceptError::Handshake { peer, error: "it closed the connection".into() },
             HandshakeError::Io(error) => AcceptError::Handshake { peer, error: error.to_string() },
-            HandshakeError::Tls(rustls::Error::AlertReceived(Alert::AccessDenied)) => AcceptError::NotTrusted { peer },
+            HandshakeError::Tls(rustls::Error::AlertReceived(Alert::AccessDenied)) => {
+                AcceptError::NotTrusted { peer }
+            }
             HandshakeError::Tls(error) => AcceptError::Handshake { peer, error: error.to_string() },
         }
     }

@@ -26,7 +26,10 @@ pub(super) fn client(identity: &Identity, verifier: Arc<PinVerifier>) -> Result<
     Ok(config)
 }
 
-pub(super) fn server(identity: &Identity, verifier: Arc<AuthorizedVerifier>) -> Result<ServerConfig, rustls::Error> {
+pub(super) fn server(
+    identity: &Identity,
+    verifier: Arc<AuthorizedVerifier>,
+) -> Result<ServerConfig, rustls::Error> {
     let resolver = AlwaysResolvesServerRawPublicKeys::new(Arc::clone(&identity.certified));
     let mut config = ServerConfig::builder_with_provider(provider())
         .with_protocol_versions(&[&TLS13])?

@@ -70,12 +70,16 @@ impl TlsDial {
     }
 
     fn session(&self, verifier: &Arc<PinVerifier>) -> Result<Session, DialError> {
-        let fail = |error: rustls::Error| DialError::Handshake { address: self.host.to_string(), error: error.to_string() };
+        let fail = |error: rustls::Error| DialError::Handshake {
+            address: self.host.to_string(),
+            error: error.to_string(),
+        };
         let config = config::client(&self.identity, Arc::clone(verifier)).map_err(fail)?;
         // Not sent, and not compared: the key says who the server is.
-        let name = ServerName::try_from("wirefs").map_err(|error| fail(rustls::Error::General(error.to_string())))?;
+        let name = ServerName::try_from("wirefs")
+            .map_err(|error| fail(rustls::Error::General(error.to_string())))?;
         let connection = UnbufferedClientConnection::new(Arc::new(config), name).map_err(fail)?;
-        Ok(Session::Client(Box::new(connection)))
+        Ok(Session::client(connection))
     }
 
     fn explain(&self, error: HandshakeError, known: Option<&KnownHost>, verifier: &PinVerifier) -> DialError {
@@ -85,7 +89,9 @@ impl TlsDial {
         let address = self.host.to_string();
         match error {
             HandshakeError::Silent => DialError::Silent { address },
-            HandshakeError::Gone => DialError::Handshake { address, error: "it closed the connection".into() },
+            HandshakeError::Gone => {
+                DialError::Handshake { address, error: "it closed the connection".into() }
+            }
             HandshakeError::Io(error) => DialError::Connect { address, error },
             HandshakeError::Tls(error) => DialError::Handshake { address, error: error.to_string() },
         }

@@ -51,7 +51,6 @@ pub(super) fn run(
             Ok(Step::Ready) => return send(socket, outgoing, deadline),
             Ok(Step::PeerClosed) => return Err(HandshakeError::Gone),
             Err(error) => {
-                session.last_words(outgoing);
                 part(socket, outgoing);
                 return Err(HandshakeError::Tls(error));
             }
@@ -60,7 +59,11 @@ pub(super) fn run(
 }
 
 /// Sends all of `outgoing`.
-pub(super) fn send(socket: &OwnedFd, outgoing: &mut Outgoing, deadline: Instant) -> Result<(), HandshakeError> {
+pub(super) fn send(
+    socket: &OwnedFd,
+    outgoing: &mut Outgoing,
+    deadline: Instant,
+) -> Result<(), HandshakeError> {
     while !outgoing.is_empty() {
         match rustix::net::send(socket, outgoing.rest(), SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
             Ok(count) => outgoing.advance(count),

@@ -56,7 +56,8 @@ impl Identity {
         };
         let identity = Self::from_pem(&path, &pem)?;
         // For people to copy; the next start writes it again if it is missing.
-        private_file::create(&directory.join(LINE_FILE), &format!("{}\n", identity.line()), 0o644).map_err(fail)?;
+        private_file::create(&directory.join(LINE_FILE), &format!("{}\n", identity.line()), 0o644)
+            .map_err(fail)?;
         Ok(identity)
     }
 
@@ -64,12 +65,20 @@ impl Identity {
         let broken = "is not an ed25519 private key; move it away, and the next start makes a new one";
         let fail = || IdentityError::new(path, format!("{} {broken}", path.display()));
         let pkcs8 = PrivatePkcs8KeyDer::from_pem_slice(pem.as_bytes()).map_err(|_| fail())?;
-        let pair = Ed25519KeyPair::from_pkcs8_maybe_unchecked(pkcs8.secret_pkcs8_der()).map_err(|_| fail())?;
+        let pair =
+            Ed25519KeyPair::from_pkcs8_maybe_unchecked(pkcs8.secret_pkcs8_der()).map_err(|_| fail())?;
         let public = PublicKey::from_raw(pair.public_key().as_ref().try_into().map_err(|_| fail())?);
         let signer = rustls::crypto::ring::sign::any_eddsa_type(&pkcs8).map_err(|_| fail())?;
         let certified = CertifiedKey::new(vec![public.to_spki().into()], signer);
         let comment = rustix::system::uname().nodename().to_string_lossy().into_owned();
         Ok(Self { certified: Arc::new(certified), public, comment })
+    }
+
+    /// Our private key under someone else's name: what a thief of names would show.
+    #[cfg(test)]
+    pub(super) fn claiming(&self, name: PublicKey) -> Self {
+        let certified = CertifiedKey::new(vec![name.to_spki().into()], Arc::clone(&self.certified.key));
+        Self { certified: Arc::new(certified), public: name, comment: String::new() }
     }
 
     /// The public half.

@@ -93,10 +93,14 @@ mod tests {
     #[test]
     fn a_line_reads_back_as_its_key_and_a_damaged_one_does_not() {
         let key = PublicKey::from_raw([7; 32]);
-        assert_eq!(key.line("me@there"), "wirefs-ed25519 BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc= me@there");
+        assert_eq!(
+            key.line("me@there"),
+            "wirefs-ed25519 BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc= me@there"
+        );
         assert_eq!(PublicKey::parse(&key.line("me@there")), Some(key));
         assert_eq!(PublicKey::parse(&key.line("")), Some(key));
-        for text in ["", "wirefs-ed25519", "ssh-ed25519 BwcH", "wirefs-ed25519 BwcHBw==", "wirefs-ed25519 !"] {
+        for text in ["", "wirefs-ed25519", "ssh-ed25519 BwcH", "wirefs-ed25519 BwcHBw==", "wirefs-ed25519 !"]
+        {
             assert_eq!(PublicKey::parse(text), None, "{text:?}");
         }
     }

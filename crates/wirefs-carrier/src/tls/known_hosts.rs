@@ -62,7 +62,10 @@ impl KnownHosts {
             }
             let line = index + 1;
             let key = PublicKey::parse(key).ok_or_else(|| {
-                self.fail(format!("{}:{line}: the key of {host} is broken; delete that line", self.path.display()))
+                self.fail(format!(
+                    "{}:{line}: the key of {host} is broken; delete that line",
+                    self.path.display()
+                ))
             })?;
             return Ok(Some(KnownHost { key, line }));
         }

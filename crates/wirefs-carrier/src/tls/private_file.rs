@@ -4,6 +4,7 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Bytes read of such a file at most; a larger one is not what it claims to be.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
@@ -90,12 +91,12 @@ pub(super) fn make_directory(path: &Path) -> Result<(), FileError> {
 pub(super) fn create(path: &Path, text: &str, mode: u32) -> Result<bool, FileError> {
     let fail = |error| FileError::Io { path: path.to_owned(), error };
     let mut draft = path.as_os_str().to_owned();
-    draft.push(format!(".{}.new", std::process::id()));
+    static DRAFTS: AtomicU32 = AtomicU32::new(0);
+    draft.push(format!(".{}.{}.new", std::process::id(), DRAFTS.fetch_add(1, Ordering::Relaxed)));
     let draft = PathBuf::from(draft);
     // A draft of a process that died under the same id.
     let _stale = fs::remove_file(&draft);
-    let mut file =
-        OpenOptions::new().write(true).create_new(true).mode(mode).open(&draft).map_err(fail)?;
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&draft).map_err(fail)?;
     let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
     let linked = written.and_then(|()| fs::hard_link(&draft, path));
     let removed = fs::remove_file(&draft);

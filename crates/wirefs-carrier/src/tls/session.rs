@@ -9,7 +9,14 @@ use super::cipher::{Incoming, Outgoing};
 use super::key::PublicKey;
 use super::seal::{self, Plaintext};
 
-pub(super) enum Session {
+pub(super) struct Session {
+    side: Side,
+    /// Why it can do nothing more. rustls must not be called again then: it would meet the same bytes again, and it
+    /// asserts that it sends one fatal alert only.
+    failed: Option<rustls::Error>,
+}
+
+enum Side {
     Client(Box<UnbufferedClientConnection>),
     Server(Box<UnbufferedServerConnection>),
 }
@@ -28,56 +35,91 @@ pub(super) enum Step {
 }
 
 impl Session {
-    /// Takes what it can of `incoming`: decrypted bytes go to `plain`, answers to `outgoing`.
+    pub(super) fn client(connection: UnbufferedClientConnection) -> Self {
+        Self { side: Side::Client(Box::new(connection)), failed: None }
+    }
+
+    pub(super) fn server(connection: UnbufferedServerConnection) -> Self {
+        Self { side: Side::Server(Box::new(connection)), failed: None }
+    }
+
+    /// Takes what it can of `incoming`: decrypted bytes go to `plain`, answers (at a failure: the alert) to `outgoing`.
     pub(super) fn step(
         &mut self,
         incoming: &mut Incoming,
         outgoing: &mut Outgoing,
         plain: &mut dyn FnMut(&[u8]),
     ) -> Result<Step, rustls::Error> {
-        let (discard, step) = match self {
-            Self::Client(client) => settle(client.process_tls_records(incoming.filled()), outgoing, plain),
-            Self::Server(server) => settle(server.process_tls_records(incoming.filled()), outgoing, plain),
-        };
+        self.check()?;
+        let (discard, step) = self.side.step(incoming.filled(), outgoing, plain);
         incoming.discard(discard);
+        if let Err(error) = &step {
+            self.failed = Some(error.clone());
+            // The alert is all that is queued: what came before it was taken at the steps before.
+            let _alert = self.side.step(incoming.filled(), outgoing, &mut |_| {});
+        }
         step
     }
 
-    /// Puts the alert that explains a failure, if there is one, into `outgoing`.
-    pub(super) fn last_words(&mut self, outgoing: &mut Outgoing) {
-        // Each step encodes one record; an alert and what was queued before it are few.
-        for _ in 0..4 {
-            match self.step(&mut Incoming::default(), outgoing, &mut |_| {}) {
+    /// Encrypts as much of `plaintext` as one batch takes. `leftover` is a copy of the bytes that the last
+    /// [`step`](Self::step) did not take: rustls may hold the beginning of a handshake message as offsets into them, and
+    /// panics when they are not there.
+    pub(super) fn seal(
+        &mut self,
+        plaintext: &mut dyn Plaintext,
+        leftover: &mut [u8],
+        outgoing: &mut Outgoing,
+    ) -> Result<Step, rustls::Error> {
+        self.check()?;
+        loop {
+            match self.side.seal(plaintext, leftover, outgoing) {
                 Ok(Step::Progress) => {}
-                Ok(Step::Handshaking | Step::Ready | Step::PeerClosed) | Err(_) => return,
+                Ok(step) => return Ok(step),
+                Err(error) => {
+                    self.failed = Some(error.clone());
+                    return Err(error);
+                }
             }
         }
     }
 
-    /// Encrypts as much of `plaintext` as one batch takes. False: the handshake is not over.
-    pub(super) fn seal(
-        &mut self,
-        plaintext: &mut dyn Plaintext,
-        outgoing: &mut Outgoing,
-    ) -> Result<Step, rustls::Error> {
-        loop {
-            let step = match self {
-                Self::Client(client) => seal_with(client.process_tls_records(&mut []), plaintext, outgoing),
-                Self::Server(server) => seal_with(server.process_tls_records(&mut []), plaintext, outgoing),
-            }?;
-            if step != Step::Progress {
-                return Ok(step);
-            }
-        }
+    fn check(&self) -> Result<(), rustls::Error> {
+        self.failed.clone().map_or(Ok(()), Err)
     }
 
     /// The key that the peer has proved to own.
     pub(super) fn peer_key(&self) -> Option<PublicKey> {
-        let certificates: &[CertificateDer<'_>] = match self {
-            Self::Client(client) => client.peer_certificates(),
-            Self::Server(server) => server.peer_certificates(),
+        let certificates: &[CertificateDer<'_>] = match &self.side {
+            Side::Client(client) => client.peer_certificates(),
+            Side::Server(server) => server.peer_certificates(),
         }?;
         PublicKey::from_certificate(certificates.first()?)
+    }
+}
+
+impl Side {
+    fn step(
+        &mut self,
+        incoming: &mut [u8],
+        outgoing: &mut Outgoing,
+        plain: &mut dyn FnMut(&[u8]),
+    ) -> (usize, Result<Step, rustls::Error>) {
+        match self {
+            Self::Client(client) => settle(client.process_tls_records(incoming), outgoing, plain),
+            Self::Server(server) => settle(server.process_tls_records(incoming), outgoing, plain),
+        }
+    }
+
+    fn seal(
+        &mut self,
+        plaintext: &mut dyn Plaintext,
+        leftover: &mut [u8],
+        outgoing: &mut Outgoing,
+    ) -> Result<Step, rustls::Error> {
+        match self {
+            Self::Client(client) => seal_with(client.process_tls_records(leftover), plaintext, outgoing),
+            Self::Server(server) => seal_with(server.process_tls_records(leftover), plaintext, outgoing),
+        }
     }
 }
 
@@ -114,7 +156,9 @@ fn settle<Data>(
                         outgoing.took(count);
                         break Ok(Step::Progress);
                     }
-                    Err(EncodeError::InsufficientSize(size)) if size.required_size > room => room = size.required_size,
+                    Err(EncodeError::InsufficientSize(size)) if size.required_size > room => {
+                        room = size.required_size
+                    }
                     Err(error) => break Err(rustls::Error::General(error.to_string())),
                 }
             }
@@ -166,8 +210,13 @@ fn seal_record<Data>(
                 return Ok(());
             }
             // A key update rides along now and then.
-            Err(EncryptError::InsufficientSize(size)) if size.required_size > room => room = size.required_size,
+            Err(EncryptError::InsufficientSize(size)) if size.required_size > room => {
+                room = size.required_size
+            }
             Err(error) => return Err(rustls::Error::General(error.to_string())),
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -32,6 +32,8 @@ pub(super) struct State {
     pub(super) session: Session,
     /// Records in the order they were encrypted, which is the order they must be sent in.
     pub(super) outgoing: Outgoing,
+    /// A copy of what has arrived but is no whole record yet; see [`Session::seal`].
+    pub(super) leftover: Vec<u8>,
     /// The peer's farewell has arrived: the stream's end is no cut.
     pub(super) is_peer_closed: bool,
 }
@@ -45,8 +47,8 @@ impl Shared {
     fn close(&self) {
         let mut state = self.lock();
         if !self.is_unsent.load(Ordering::SeqCst) && state.outgoing.is_empty() {
-            let State { session, outgoing, .. } = &mut *state;
-            if session.seal(&mut Farewell, outgoing).is_ok() {
+            let State { session, outgoing, leftover, .. } = &mut *state;
+            if session.seal(&mut Farewell, leftover, outgoing).is_ok() {
                 // Best effort: whoever loses it sees a cut, which the session above survives anyway.
                 let _sent = rustix::net::send(
                     &self.socket,
@@ -62,7 +64,9 @@ impl Shared {
     /// What a TLS failure means for the carrier.
     pub(super) fn explain(&self, error: rustls::Error) -> CarrierLost {
         match error {
-            rustls::Error::AlertReceived(rustls::AlertDescription::AccessDenied) if !self.own_line.is_empty() => {
+            rustls::Error::AlertReceived(rustls::AlertDescription::AccessDenied)
+                if !self.own_line.is_empty() =>
+            {
                 CarrierLost::Refused { line: self.own_line.clone() }
             }
             other => CarrierLost::Tls(other),
@@ -88,10 +92,15 @@ pub(super) struct Parts {
 
 impl Established {
     /// Splits the connection into its directions. `expects_greeting` on the client.
-    pub(super) fn split(self, expects_greeting: bool) -> Parts {
+    pub(super) fn split(mut self, expects_greeting: bool) -> Parts {
         let shared = Arc::new(Shared {
             socket: Arc::new(self.socket),
-            state: Mutex::new(State { session: self.session, outgoing: self.outgoing, is_peer_closed: false }),
+            state: Mutex::new(State {
+                leftover: self.incoming.filled().to_vec(),
+                session: self.session,
+                outgoing: self.outgoing,
+                is_peer_closed: false,
+            }),
             is_unsent: AtomicBool::new(false),
             own_line: self.own_line,
         });

@@ -34,10 +34,10 @@ impl TlsSink {
     /// Encrypts the next batch into `writing`. False: there is nothing to send.
     fn encrypt(&mut self, queue: &mut VecDeque<Frame>) -> Result<bool, CarrierLost> {
         let mut state = self.shared.lock();
-        let State { session, outgoing, .. } = &mut *state;
+        let State { session, outgoing, leftover, .. } = &mut *state;
         if !queue.is_empty() {
             let mut frames = Frames { queue, stage: &mut self.stage };
-            let sealed = session.seal(&mut frames, outgoing);
+            let sealed = session.seal(&mut frames, leftover, outgoing);
             sealed.map_err(|error| self.shared.explain(error))?;
         }
         std::mem::swap(&mut self.writing, outgoing);

@@ -57,8 +57,7 @@ impl TlsSource {
     /// Decrypts what has arrived.
     fn decrypt(&mut self) -> Result<(), CarrierLost> {
         let mut state = self.shared.lock();
-        let State { session, outgoing, is_peer_closed } = &mut *state;
-        loop {
+        let result = loop {
             let mut plain = |mut bytes: &[u8]| {
                 if self.expects_greeting {
                     bytes = bytes.get(1..).unwrap_or_default();
@@ -66,19 +65,20 @@ impl TlsSource {
                 }
                 self.assembly.append(bytes);
             };
+            let State { session, outgoing, is_peer_closed, .. } = &mut *state;
             match session.step(&mut self.incoming, outgoing, &mut plain) {
                 Ok(Step::Progress) => {}
-                Ok(Step::Ready | Step::Handshaking) => return Ok(()),
+                Ok(Step::Ready | Step::Handshaking) => break Ok(()),
                 Ok(Step::PeerClosed) => {
                     *is_peer_closed = true;
-                    return Ok(());
+                    break Ok(());
                 }
-                Err(error) => {
-                    session.last_words(outgoing);
-                    return Err(self.shared.explain(error));
-                }
+                Err(error) => break Err(self.shared.explain(error)),
             }
-        }
+        };
+        state.leftover.clear();
+        state.leftover.extend_from_slice(self.incoming.filled());
+        result
     }
 
     /// Reads records, waiting if it must. 0 is the end.
@@ -129,7 +129,8 @@ impl FrameSource for TlsSource {
             if self.assembly.has_body() {
                 continue;
             }
-            if self.shared.lock().is_peer_closed || self.fill()? == 0 {
+            let is_peer_closed = self.shared.lock().is_peer_closed;
+            if is_peer_closed || self.fill()? == 0 {
                 self.is_ended = true;
             }
         }

@@ -38,6 +38,28 @@ fn a_stale_socket_is_replaced_a_busy_one_is_not() {
 }
 
 #[test]
+fn a_listener_that_accepts_nobody_is_busy_not_stale() {
+    let scratch = Scratch::new();
+    let path = scratch.join("socket");
+    let hung = bind(&Address::Unix(path.clone())).unwrap();
+    // Fill its queue: the next one would wait.
+    let mut waiting = Vec::new();
+    while let Ok(socket) = nonblocking_connect(&path) {
+        waiting.push(socket);
+    }
+    let error = bind(&Address::Unix(path.clone())).unwrap_err();
+    assert!(matches!(error, ListenError::Busy { .. }), "{error}");
+    drop(hung);
+}
+
+fn nonblocking_connect(path: &std::path::Path) -> rustix::io::Result<std::os::fd::OwnedFd> {
+    use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    connect(&socket, &SocketAddrUnix::new(path)?).map(|()| socket)
+}
+
+#[test]
 fn a_socket_that_another_server_made_since_is_left_alone() {
     let scratch = Scratch::new();
     let path = scratch.join("socket");

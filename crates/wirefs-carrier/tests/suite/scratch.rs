@@ -1,6 +1,7 @@
 //! A directory of its own for a test.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 pub struct Scratch(PathBuf);
@@ -29,9 +30,14 @@ impl Drop for Scratch {
     }
 }
 
-/// Writes a program.
+/// Writes a program. Another process does it: a descriptor of ours, inherited by a child that another test is just
+/// starting, would make the program busy.
 pub fn script(path: &Path, text: &str) {
-    use std::os::unix::fs::PermissionsExt;
-    std::fs::write(path, text).unwrap();
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let written = Command::new("sh")
+        .args(["-c", "printf %s \"$2\" >\"$1\" && chmod 755 \"$1\"", "sh"])
+        .arg(path)
+        .arg(text)
+        .status()
+        .unwrap();
+    assert!(written.success());
 }

@@ -30,13 +30,18 @@ fn any_path_reaches_the_far_wirefs_unchanged() {
 #[test]
 fn a_failing_ssh_is_told_apart_from_a_missing_wirefs_and_a_failing_one() {
     let scratch = Scratch::new();
-    let error = dial_through(&scratch, "echo 'Permission denied (publickey).' >&2; exit 255").dial().unwrap_err();
+    let error =
+        dial_through(&scratch, "echo 'Permission denied (publickey).' >&2; exit 255").dial().unwrap_err();
     assert!(matches!(&error, DialError::SshFailed { stderr, .. } if stderr.contains("publickey")), "{error}");
 
-    let error = dial_through(&scratch, "for last; do :; done; PATH=/nowhere /bin/sh -c \"HOME=/nowhere; $last\"; exit 127");
+    let error = dial_through(
+        &scratch,
+        "for last; do :; done; PATH=/nowhere /bin/sh -c \"HOME=/nowhere; $last\"; exit 127",
+    );
     assert!(matches!(error.dial(), Err(DialError::RemoteMissing { .. })));
 
-    let error = dial_through(&scratch, "echo 'wirefs: /srv: no such directory' >&2; exit 2").dial().unwrap_err();
+    let error =
+        dial_through(&scratch, "echo 'wirefs: /srv: no such directory' >&2; exit 2").dial().unwrap_err();
     assert!(error.to_string().contains("status 2\n  wirefs: /srv: no such directory"), "{error}");
 
     let missing = SshOptions::default().with_command("/nowhere/ssh -v");
@@ -87,11 +92,15 @@ fn the_background_never_asks() {
 #[test]
 fn a_broken_connection_carries_the_words_of_ssh() {
     let scratch = Scratch::new();
-    let text = "printf '\\000wirefs-stdio-1\\n'; echo 'client_loop: send disconnect: Broken pipe' >&2; exit 255";
+    let text =
+        "printf '\\000wirefs-stdio-1\\n'; echo 'client_loop: send disconnect: Broken pipe' >&2; exit 255";
     let mut carrier = dial_through(&scratch, text).dial().unwrap();
     match carrier.source.receive() {
         Err(CarrierLost::Child { what, stderr }) => {
-            assert!(what.contains("ssh connection broke") && stderr.contains("Broken pipe"), "{what}: {stderr}");
+            assert!(
+                what.contains("ssh connection broke") && stderr.contains("Broken pipe"),
+                "{what}: {stderr}"
+            );
         }
         other => panic!("{other:?}"),
     }
@@ -136,7 +145,10 @@ fn a_machine_of_another_kind_is_named() {
     std::fs::create_dir(scratch.join("bin")).unwrap();
     script(&scratch.join("bin/uname"), "#!/bin/sh\necho Plan9 mips\n");
     let home = scratch.path().display();
-    script(&program, &format!("#!/bin/sh\nfor last; do :; done\nHOME={home} PATH={home}/bin:$PATH sh -c \"$last\"\n"));
+    script(
+        &program,
+        &format!("#!/bin/sh\nfor last; do :; done\nHOME={home} PATH={home}/bin:$PATH sh -c \"$last\"\n"),
+    );
     let options = SshOptions::default().with_command(&program);
     let error = install_remote(&login(), &options, &program).unwrap_err().to_string();
     assert!(error.contains("127.0.0.1 is Plan9 mips, this machine is Linux"), "{error}");

@@ -14,7 +14,10 @@ use crate::traffic::{PATIENCE, frame, outbox, receive};
 use crate::worlds::{Tls, World, host_of};
 
 /// What both sides say when a client dials.
-fn try_meet(dial: &dyn Dial, listener: &Listener) -> (Result<Carrier, DialError>, Result<Carrier, AcceptError>) {
+fn try_meet(
+    dial: &dyn Dial,
+    listener: &Listener,
+) -> (Result<Carrier, DialError>, Result<Carrier, AcceptError>) {
     std::thread::scope(|scope| {
         let dialled = scope.spawn(|| dial.dial());
         let accepted = listener.accept().unwrap().finish(PATIENCE);
@@ -66,7 +69,10 @@ fn without_an_authorized_keys_file_nobody_enters_and_the_server_says_so() {
     let (dialled, accepted) = try_meet(&world.dial(), &world.listener);
     assert!(matches!(dialled, Err(DialError::Refused { .. })));
     let refusal = accepted.unwrap_err().to_string();
-    assert!(refusal.contains("there is no file") && refusal.contains(&world.client.public_key().to_string()), "{refusal}");
+    assert!(
+        refusal.contains("there is no file") && refusal.contains(&world.client.public_key().to_string()),
+        "{refusal}"
+    );
 }
 
 #[test]
@@ -87,7 +93,8 @@ fn a_changed_host_key_is_refused_with_both_fingerprints_and_the_line() {
     let world = Tls::new();
     let stranger = PublicKey::from_raw([5; 32]);
     let host = host_of(&world.listener);
-    std::fs::write(world.known_hosts(), format!("# pinned\nother:1 {stranger}\n{host} {stranger}\n")).unwrap();
+    std::fs::write(world.known_hosts(), format!("# pinned\nother:1 {stranger}\n{host} {stranger}\n"))
+        .unwrap();
     let (dialled, accepted) = try_meet(&world.dial(), &world.listener);
     let shown = Identity::open(&world.scratch.join("server")).unwrap().public_key().fingerprint();
     match dialled.unwrap_err() {
@@ -101,8 +108,7 @@ fn a_changed_host_key_is_refused_with_both_fingerprints_and_the_line() {
 }
 
 #[test]
-fn a_server_that_only_claims_a_key_is_refused() {
-    // The pinned key is shown by someone who cannot sign with it.
+fn a_key_pair_whose_halves_do_not_match_is_not_used() {
     let world = Tls::new();
     let pem = world.scratch.join("server/identity.pem");
     let other = Identity::open(&world.scratch.join("impostor")).unwrap();
@@ -128,7 +134,7 @@ fn to_pem(der: &[u8]) -> String {
     for byte in der {
         bits.push_str(&format!("{byte:08b}"));
     }
-    while bits.len() % 6 != 0 {
+    while !bits.len().is_multiple_of(6) {
         bits.push('0');
     }
     let digits: String = bits

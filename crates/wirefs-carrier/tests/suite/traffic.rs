@@ -25,7 +25,9 @@ pub fn frame(sender: u8, number: u32, data_bytes: usize) -> Frame {
 fn data(sender: u8, number: u32, data_bytes: usize) -> Bytes {
     let start = number.wrapping_mul(31).wrapping_add(u32::from(sender));
     let pattern: Vec<u8> = (0..251).map(|step: u32| (start.wrapping_add(step) % 251) as u8).collect();
-    pattern.iter().copied().cycle().take(data_bytes).collect::<Vec<u8>>().into()
+    let mut data = pattern.repeat(data_bytes / 251 + 1);
+    data.truncate(data_bytes);
+    data.into()
 }
 
 /// Sender and number of a received body, after checking each byte of it.
@@ -43,7 +45,10 @@ pub fn data_bytes(number: u32) -> usize {
 }
 
 /// Starts an outbox whose loss, if any, can be received.
-pub fn outbox(carrier: Box<dyn FrameSink>, closer: wirefs_carrier::Closer) -> (Outbox, mpsc::Receiver<CarrierLost>) {
+pub fn outbox(
+    carrier: Box<dyn FrameSink>,
+    closer: wirefs_carrier::Closer,
+) -> (Outbox, mpsc::Receiver<CarrierLost>) {
     let (tell, told) = mpsc::channel();
     let outbox = Outbox::start(carrier, closer, move |lost| {
         let _gone = tell.send(lost);

@@ -12,8 +12,8 @@ use wirefs_carrier::limits::CONNECT_TIMEOUT;
 use wirefs_carrier::ssh::{SshDial, SshOptions};
 use wirefs_carrier::tls::{Identity, KnownHosts, TlsDial};
 use wirefs_carrier::{
-    Address, Carrier, CarrierLost, Dial, FrameSource, HostPort, ListenOptions, Listener, Login, Stdio, TcpDial,
-    UnixDial, memory,
+    Address, Carrier, CarrierLost, Dial, FrameSource, HostPort, ListenOptions, Listener, Login, Stdio,
+    TcpDial, UnixDial, memory,
 };
 
 use crate::far_end;

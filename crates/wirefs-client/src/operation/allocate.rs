@@ -24,13 +24,22 @@ pub(crate) fn start(
 ) -> Result<(), Errno> {
     let target = client.target(node, Some(handle))?;
     let allocate = Tallocate { target, mode, offset, length };
+    super::write::begins(client, node, 0);
     client.send(Request::Allocate(allocate), Pending::Allocate(Allocating { call, node }));
     Ok(())
 }
 
 pub(crate) fn finish(client: &mut Client, allocating: Allocating, sent: Time, reply: Rallocate) {
     let Allocating { call, node } = allocating;
+    client.files.write_answered(node, 0);
     client.files.forget_contents(node);
     attributes::took_effect(client, node, None, reply.stat.as_ref(), sent);
     client.answer(call, Answer::Done);
+    super::write::goes_on(client, node);
+}
+
+pub(crate) fn failed(client: &mut Client, allocating: Allocating, errno: Errno) {
+    client.files.write_answered(allocating.node, 0);
+    client.fail(allocating.call, errno);
+    super::write::goes_on(client, allocating.node);
 }

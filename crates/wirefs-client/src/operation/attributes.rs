@@ -80,12 +80,14 @@ pub(crate) fn set(
     let mode = PutMode::STAT.and_if(keep, PutMode::MORE).and_if(kill_privileges, PutMode::KILL_PRIVILEGES);
     let put =
         Tput { target, mode, create: None, set: client.unpresent(set), offset: 0, data: Data::default() };
+    super::write::begins(client, node, 0);
     client.send(Request::Put(put), Pending::Setattr(Setting { call, node, size: set.size }));
     Ok(())
 }
 
 pub(crate) fn was_set(client: &mut Client, setting: Setting, sent: Time, put: Rput) {
     let Setting { call, node, size } = setting;
+    client.files.write_answered(node, 0);
     if let Some(size) = size {
         client.files.truncate_contents(node, size);
     }
@@ -94,6 +96,13 @@ pub(crate) fn was_set(client: &mut Client, setting: Setting, sent: Time, put: Rp
         Some((stat, ttl)) => client.answer(call, Answer::Attr(stat, ttl)),
         None => client.fail(call, Errno::Stale),
     }
+    super::write::goes_on(client, node);
+}
+
+pub(crate) fn not_set(client: &mut Client, setting: Setting, errno: Errno) {
+    client.files.write_answered(setting.node, 0);
+    fail_gone(client, setting.call, setting.node, errno);
+    super::write::goes_on(client, setting.node);
 }
 
 /// Takes in what an own change of `node` left behind.

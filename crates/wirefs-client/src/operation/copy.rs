@@ -32,13 +32,22 @@ pub(crate) fn start(
         to_offset,
         length: length.min(COPY_BYTES_MAX),
     };
+    super::write::begins(client, to, 0);
     client.send(Request::Copy(copy), Pending::Copy(Copying { call, to }));
     Ok(())
 }
 
 pub(crate) fn finish(client: &mut Client, copying: Copying, sent: Time, reply: Rcopy) {
     let Copying { call, to } = copying;
+    client.files.write_answered(to, 0);
     client.files.forget_contents(to);
     attributes::took_effect(client, to, None, reply.stat.as_ref(), sent);
     client.answer(call, Answer::Count(u32::try_from(reply.count).unwrap_or(u32::MAX)));
+    super::write::goes_on(client, to);
+}
+
+pub(crate) fn failed(client: &mut Client, copying: Copying, errno: Errno) {
+    client.files.write_answered(copying.to, 0);
+    client.fail(copying.call, errno);
+    super::write::goes_on(client, copying.to);
 }

@@ -25,6 +25,7 @@ pub(crate) fn start(
     name: &[u8],
 ) -> Result<(), Errno> {
     let link = Tlink { target: client.target(node, None)?, to: client.place(parent, name)? };
+    super::write::begins(client, node, 0);
     client.send(Request::Link(link), Pending::Link(Linking { call, node, parent, name: name.to_vec() }));
     Ok(())
 }
@@ -32,6 +33,7 @@ pub(crate) fn start(
 pub(crate) fn finish(client: &mut Client, linking: Linking, sent: Time, linked: Rlink) {
     let Linking { call, node, parent, name } = linking;
     let now = client.now;
+    client.files.write_answered(node, 0);
     client.names.link(parent, &name, node);
     attributes::took_effect(client, node, None, linked.stat.as_ref(), sent);
     match linked.stat.as_ref() {
@@ -43,4 +45,11 @@ pub(crate) fn finish(client: &mut Client, linking: Linking, sent: Time, linked: 
         Ok(entry) => client.answer(call, Answer::Entry(entry)),
         Err(errno) => client.fail(call, errno),
     }
+    super::write::goes_on(client, node);
+}
+
+pub(crate) fn failed(client: &mut Client, linking: Linking, errno: Errno) {
+    client.files.write_answered(linking.node, 0);
+    client.fail(linking.call, errno);
+    super::write::goes_on(client, linking.node);
 }

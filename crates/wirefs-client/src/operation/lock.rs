@@ -134,7 +134,7 @@ pub(crate) fn finish(client: &mut Client, locking: Locking, sent: Time, reply: R
             None => super::fetch::invalidate_pages(client, node),
         }
     }
-    client.answer(call, Answer::Done);
+    client.answer_after(call, Answer::Done);
 }
 
 pub(crate) fn failed(client: &mut Client, locking: Locking, errno: Errno) {

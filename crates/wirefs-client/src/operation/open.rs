@@ -62,6 +62,9 @@ pub(crate) fn start(
         let count = if uncached { 0 } else { DATA_BYTES_MAX as u32 };
         Request::Get(Tget { target, mode, nmsgs: 1, offset: 0, count })
     };
+    if how.truncate {
+        super::write::begins(client, node, 0);
+    }
     client.send(request, Pending::Open(Opening { call, node, how }));
     Ok(())
 }
@@ -101,12 +104,25 @@ pub(crate) fn finish_writing(client: &mut Client, opening: Opening, sent: Time, 
     let Opening { call, node, how } = opening;
     client.files.contents(node);
     if how.truncate {
+        client.files.write_answered(node, 0);
         client.files.truncate_contents(node, 0);
         attributes::took_effect(client, node, Some(put.before), put.stat.as_ref(), sent);
     } else if let Some(stat) = put.stat {
         client.learn(&stat, sent);
     }
     opened(client, call, node, how, put.fd);
+    if how.truncate {
+        super::write::goes_on(client, node);
+    }
+}
+
+pub(crate) fn failed(client: &mut Client, opening: Opening, errno: Errno) {
+    let Opening { call, node, how } = opening;
+    attributes::fail_gone(client, call, node, errno);
+    if how.truncate {
+        client.files.write_answered(node, 0);
+        super::write::goes_on(client, node);
+    }
 }
 
 /// The name is about to go: files opened without an fd get one first, so that they outlive it.

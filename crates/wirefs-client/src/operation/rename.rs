@@ -13,6 +13,8 @@ pub(crate) struct Renaming {
     from: (NodeId, Vec<u8>),
     to: (NodeId, Vec<u8>),
     flags: u32,
+    /// What is being moved: its attributes change.
+    moved: Option<NodeId>,
 }
 
 /// # Cost
@@ -26,13 +28,21 @@ pub(crate) fn start(
 ) -> Result<(), Errno> {
     let rename = Trename { from: client.place(from.0, from.1)?, to: client.place(to.0, to.1)?, flags };
     open::keep_alive(client, to.0, to.1);
-    let renaming = Renaming { call, from: (from.0, from.1.to_vec()), to: (to.0, to.1.to_vec()), flags };
+    let moved = client.names.child(from.0, from.1);
+    if let Some(moved) = moved {
+        super::write::begins(client, moved, 0);
+    }
+    let renaming =
+        Renaming { call, from: (from.0, from.1.to_vec()), to: (to.0, to.1.to_vec()), flags, moved };
     client.send(Request::Rename(rename), Pending::Rename(renaming));
     Ok(())
 }
 
 pub(crate) fn finish(client: &mut Client, renaming: Renaming, sent: Time, renamed: Rrename) {
-    let Renaming { call, from, to, flags } = renaming;
+    let Renaming { call, from, to, flags, moved: moving } = renaming;
+    if let Some(moving) = moving {
+        client.files.write_answered(moving, 0);
+    }
     let now = client.now;
     let exchange = flags & EXCHANGE != 0;
     let moved = client.names.child(from.0, &from.1);
@@ -64,10 +74,17 @@ pub(crate) fn finish(client: &mut Client, renaming: Renaming, sent: Time, rename
     client.names.changed(from.0, renamed.from_dir.as_ref(), sent, now);
     client.names.changed(to.0, renamed.to_dir.as_ref(), sent, now);
     client.answer(call, Answer::Done);
+    if let Some(moving) = moving {
+        super::write::goes_on(client, moving);
+    }
 }
 
 pub(crate) fn failed(client: &mut Client, renaming: Renaming, errno: Errno) {
     client.directories.doubt(renaming.from.0);
     client.directories.doubt(renaming.to.0);
     client.fail(renaming.call, errno);
+    if let Some(moving) = renaming.moved {
+        client.files.write_answered(moving, 0);
+        super::write::goes_on(client, moving);
+    }
 }

@@ -103,8 +103,7 @@ fn send(
 ) {
     let bytes = data.len() as u64;
     let mode = mode.and_if(target.fd != NOFD, PutMode::MORE);
-    client.files.write_sent(node, bytes);
-    client.names.hold(node);
+    begins(client, node, bytes);
     let put = Tput { target, mode, create: None, set: SetStat::default(), offset, data: Data(data) };
     client.send(Request::Put(put), Pending::Write(Writing { node, bytes, waits }));
 }
@@ -143,7 +142,7 @@ pub(crate) fn finish(client: &mut Client, writing: Writing, sent: Time, put: Rpu
             client.answer(call, Answer::Count(done));
         }
     }
-    after(client, node);
+    goes_on(client, node);
 }
 
 fn is_part_of(pending: &Pending, call: CallId) -> bool {
@@ -160,11 +159,17 @@ pub(crate) fn failed(client: &mut Client, writing: Writing, errno: Errno) {
         Some((call, _)) => client.fail(call, errno),
         None => client.files.write_failed(node, errno),
     }
-    after(client, node);
+    goes_on(client, node);
 }
 
-/// A write was answered: those who waited for that go on.
-fn after(client: &mut Client, node: NodeId) {
+/// An own change of the node is on its way: what the server says of it meanwhile may be older or newer than that.
+pub(crate) fn begins(client: &mut Client, node: NodeId, bytes: u64) {
+    client.files.write_sent(node, bytes);
+    client.names.hold(node);
+}
+
+/// It was answered, which `Files::write_answered` knows: those who waited for that go on.
+pub(crate) fn goes_on(client: &mut Client, node: NodeId) {
     client.names.release(node);
     while client.files.unacknowledged() <= behind_bytes_max(client) {
         let Some((call, count)) = client.throttled.0.pop_front() else {

@@ -89,6 +89,9 @@ fn send(
     let target = client.target(node, None)?;
     let name = Text::new(name);
     let xattr = Txattr { target, action, name, flags, kill_sgid, value: Data(value) };
+    if matches!(what, What::Change) {
+        super::write::begins(client, node, 0);
+    }
     client.send(Request::Xattr(xattr), Pending::Xattr(Asking { call, node, what }));
     Ok(())
 }
@@ -98,9 +101,20 @@ pub(crate) fn finish(client: &mut Client, asking: Asking, sent: Time, reply: Rxa
     match what {
         What::Value { size_max } => value(client, call, reply.value.0, size_max),
         What::Change => {
+            client.files.write_answered(node, 0);
             attributes::took_effect(client, node, None, reply.stat.as_ref(), sent);
             client.answer(call, Answer::Done);
+            super::write::goes_on(client, node);
         }
+    }
+}
+
+pub(crate) fn failed(client: &mut Client, asking: Asking, errno: Errno) {
+    let Asking { call, node, what } = asking;
+    client.fail(call, errno);
+    if matches!(what, What::Change) {
+        client.files.write_answered(node, 0);
+        super::write::goes_on(client, node);
     }
 }
 

@@ -4,7 +4,7 @@ use super::MountPlan;
 use super::handshake::Attached;
 use super::invalidation::Notice;
 use super::status::MountStatus;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
@@ -32,6 +32,8 @@ pub(super) struct State {
     pub(super) waiting: BTreeMap<CallId, Waiting>,
     /// Callers that got a signal and still wait.
     pub(super) signalled: BTreeMap<CallId, u32>,
+    /// Calls whose answers wait for the kernel to forget something first.
+    pub(super) delayed: BTreeSet<CallId>,
     pub(super) outbox: Option<Outbox>,
     pub(super) closer: Option<Closer>,
     pub(super) peer: PeerInfo,
@@ -75,6 +77,7 @@ impl Engine {
                 client,
                 waiting: BTreeMap::new(),
                 signalled: BTreeMap::new(),
+                delayed: BTreeSet::new(),
                 outbox: None,
                 closer: None,
                 peer: attached.carrier.peer.clone(),
@@ -113,18 +116,19 @@ impl Engine {
 
     fn collect(&self, state: &mut State) -> Work {
         let mut work = Work::default();
-        let mut after_notice = false;
         while let Some(output) = state.client.poll() {
             match output {
                 Output::Answer(call, answer) => {
                     state.signalled.remove(&call);
-                    let Some(waiting) = state.waiting.remove(&call) else {
-                        continue;
-                    };
-                    if after_notice {
-                        let _ = self.notices.send(Notice::Answer(waiting, answer));
-                    } else {
+                    if let Some(waiting) = state.waiting.remove(&call) {
                         work.answers.push((waiting, answer));
+                    }
+                }
+                Output::AnswerAfter(call, answer) => {
+                    state.signalled.remove(&call);
+                    if let Some(waiting) = state.waiting.remove(&call) {
+                        state.delayed.insert(call);
+                        let _ = self.notices.send(Notice::Answer(call, waiting, answer));
                     }
                 }
                 Output::Send(frame, lane) => {
@@ -139,7 +143,6 @@ impl Engine {
                     }
                 }
                 Output::Invalidate(what) => {
-                    after_notice = true;
                     let _ = self.notices.send(Notice::Invalidate(what));
                 }
                 Output::HangUp => work.hang_up = state.closer.clone(),

@@ -21,7 +21,7 @@ impl FileSystem for Engine {
     fn interrupt(&self, call: CallId) -> bool {
         self.drive(|state, now| {
             let Some(Waiting::Kernel { pid, .. }) = state.waiting.get(&call) else {
-                return false;
+                return state.delayed.contains(&call);
             };
             let pid = *pid;
             state.client.call(now, call, Caller::default(), Call::Interrupt { call });

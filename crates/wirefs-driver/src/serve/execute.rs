@@ -62,13 +62,13 @@ impl Shared {
                 answer.fail(Errno::Io);
             }
         }
+        let answered = answer.answered();
         drop(answer);
-        if let Some(connection) = connection {
+        if let (Some(connection), Some(answered)) = (connection, answered) {
+            let took = answered.duration_since(started);
             match (job.weight, job.order) {
-                (Weight::Quick, Order::Free) => connection.free_pace.sample(started.elapsed()),
-                (Weight::Quick, Order::Change | Order::Turn) => {
-                    connection.turn_pace.sample(started.elapsed())
-                }
+                (Weight::Quick, Order::Free) => connection.free_pace.sample(took),
+                (Weight::Quick, Order::Change | Order::Turn) => connection.turn_pace.sample(took),
                 (Weight::Long | Weight::Waits, _) => {}
             }
         }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 use wirefs_op::message::version::BootId;
 
-/// How many replies a session's slow requests may hold up at once is bounded by these numbers.
+/// The name and the limits of one server.
 #[derive(Clone, Debug)]
 pub struct ServeOptions {
     /// Names this run of the server; must differ from that of every earlier run.

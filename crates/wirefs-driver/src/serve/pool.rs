@@ -12,7 +12,7 @@ use super::options::ServeOptions;
 use queue::Queues;
 pub(super) use queue::{Owner, Rank};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use wirefs_server::SessionKey;
 
 /// How long a worker without work stays.
@@ -46,6 +46,8 @@ struct State {
     woken: usize,
     /// Workers that were started and have not looked yet.
     starting: usize,
+    /// Threads in [`Pool::settle`].
+    settling: usize,
     stopping: bool,
 }
 
@@ -58,6 +60,7 @@ impl Pool {
                 idle: 0,
                 woken: 0,
                 starting: 0,
+                settling: 0,
                 stopping: false,
             }),
             work: Condvar::new(),
@@ -111,7 +114,7 @@ impl Pool {
                 run(work);
                 state = self.lock();
                 state.queues.done(owner, rank);
-                if state.queues.is_empty() {
+                if state.settling > 0 && state.queues.is_empty() {
                     self.settled.notify_all();
                 }
                 continue;
@@ -135,16 +138,13 @@ impl Pool {
 
     /// Waits until nothing is queued or running; false when that takes longer than `patience`.
     pub(super) fn settle(&self, patience: Duration) -> bool {
-        let until = Instant::now() + patience;
         let mut state = self.lock();
-        while !state.queues.is_empty() {
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return false;
-            }
-            state = self.settled.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
-        }
-        true
+        state.settling += 1;
+        let busy = |state: &mut State| !state.queues.is_empty();
+        let waited = self.settled.wait_timeout_while(state, patience, busy);
+        let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        state.settling -= 1;
+        state.queues.is_empty()
     }
 
     /// Lets the workers go once they have nothing to do.

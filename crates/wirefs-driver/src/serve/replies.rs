@@ -6,7 +6,7 @@ use super::execute::is_last;
 use super::shared::Shared;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use wirefs_carrier::Class;
 use wirefs_op::message::error::Rerror;
 use wirefs_op::{Errno, Reply, Tag};
@@ -41,6 +41,8 @@ pub(super) struct Answer<'a> {
     streams: bool,
     /// The last reply was given, or is not wanted.
     ended: bool,
+    /// When the first reply was ready.
+    answered: Option<Instant>,
     /// What was known of given up locks when the last try began.
     seen: Option<u64>,
 }
@@ -59,6 +61,7 @@ impl<'a> Answer<'a> {
             patience,
             streams: false,
             ended: false,
+            answered: None,
             seen: waits.then(|| shared.news.listen()),
         }
     }
@@ -66,6 +69,11 @@ impl<'a> Answer<'a> {
     /// Whether the client still waits for a last reply.
     pub(super) fn is_owed(&self) -> bool {
         !self.ended && !self.is_stopped()
+    }
+
+    /// When the first reply was ready, before it was sent.
+    pub(super) fn answered(&self) -> Option<Instant> {
+        self.answered
     }
 
     /// Answers with an error, if anybody listens.
@@ -97,6 +105,7 @@ impl<'a> Answer<'a> {
 
 impl Replies for Answer<'_> {
     fn send(&mut self, reply: Reply) -> Result<(), Stopped> {
+        self.answered.get_or_insert_with(Instant::now);
         let last = is_last(&reply);
         let connection = match &self.connection {
             Some(connection) if !self.ended && !connection.is_gone() => connection,

@@ -160,8 +160,9 @@ impl Shared {
         let deadline = Instant::now() + self.options.drain_max;
         let drained = self.wait_while(Some(deadline), |core| core.sessions.jobs() > 0);
         self.handle(Input::Stop);
-        let ended = self.wait_while(Some(Instant::now() + END_MAX), |core| core.sessions.sessions() > 0);
-        let settled = self.pool.settle(END_MAX);
+        let deadline = Instant::now() + END_MAX;
+        let ended = self.wait_while(Some(deadline), |core| core.sessions.sessions() > 0);
+        let settled = self.pool.settle(deadline.saturating_duration_since(Instant::now()));
         self.pool.stop();
         self.alarm.stop();
         drained && ended && settled

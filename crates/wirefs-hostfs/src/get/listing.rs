@@ -1,7 +1,7 @@
 //! A directory's entries with their attributes.
 
 use super::pieces::Pieces;
-use crate::attributes::{is_without_xattrs, stat, statx};
+use crate::attributes::stat_name;
 use crate::failure::Failure;
 use crate::open_files::OpenFile;
 use crate::session::Session;
@@ -68,10 +68,8 @@ impl Session {
 
     /// The entry with its attributes; `None` when it is gone meanwhile.
     fn entry_stat(&self, dir: &OpenFile, Name { mut name, next }: Name) -> Option<DirEntry> {
-        let fd = dir.as_fd();
         let terminated = CStr::from_bytes_with_nul(&name).ok()?;
-        let statx = statx(fd, terminated).ok()?;
-        let stat = stat(&statx, self.export.home, is_without_xattrs(fd, terminated));
+        let stat = stat_name(dir.as_fd(), terminated, self.export.home).ok()?;
         name.pop();
         Some(DirEntry { name, next, stat })
     }

@@ -22,15 +22,21 @@ pub(crate) struct Pieces<'a> {
 }
 
 impl<'a> Pieces<'a> {
-    pub(crate) fn new(request: &Tget, stat: Option<Stat>, replies: &'a mut dyn Replies) -> Pieces<'a> {
+    pub(crate) fn new(request: &Tget, replies: &'a mut dyn Replies) -> Pieces<'a> {
         Pieces {
             fd: NOFD,
-            size: stat.map(|stat| stat.size),
-            stat,
+            stat: None,
+            size: None,
             bytes_left: usize::try_from(request.count).unwrap_or(usize::MAX),
             messages_left: (request.nmsgs > 0).then_some(request.nmsgs),
             replies,
         }
+    }
+
+    /// Puts the attributes into the next reply.
+    pub(crate) fn tell(&mut self, stat: Stat) {
+        self.size = Some(stat.size);
+        self.stat = Some(stat);
     }
 
     /// The size that the attributes tell, if they were asked for.

@@ -92,7 +92,11 @@ impl Session {
             falling |= mode & SET_GID;
         }
         if falling != 0 && !sets_mode {
-            set_mode(object, mode & !falling)?;
+            match set_mode(object, mode & !falling) {
+                // Not the owner's server: then the kernel takes them away itself at the write.
+                Ok(()) | Err(Failure::Errno(Errno::NotPermitted)) => {}
+                Err(failure) => return Err(failure),
+            }
         }
         match rustix::fs::removexattr(proc_path(object.as_fd()), c"security.capability") {
             // Not there, or not possible; a server without the right to take it away writes without it too, and the

@@ -1,16 +1,20 @@
 //! `wirefs-lab check`: the lab measures itself.
 
 use std::process::ExitCode;
+use std::thread;
 use std::time::Duration;
 
+use anyhow::Context as _;
 use clap::Args;
-use wirefs_lab::{Lab, LabError, LinkProfile, probe, units};
+use wirefs_lab::{EndSignals, Lab, LabError, LinkProfile, namespace, probe, units};
 
 /// The goals: what the lab must carry, how exact it must be.
 const RATE_GOAL_BITS: f64 = 500e6;
 const DELAY_ERROR_GOAL_MS: f64 = 0.3;
 const PROBE_RATE_BITS: u64 = 100_000_000;
 const ROUNDS: usize = 30;
+/// The exit code of a program that was interrupted, as shells have it.
+const INTERRUPTED: i32 = 130;
 
 #[derive(Args)]
 pub(crate) struct CheckArguments {
@@ -35,15 +39,20 @@ struct Finding {
 
 /// Measures and says so; fails when a goal is missed.
 pub(crate) fn run(arguments: &CheckArguments) -> anyhow::Result<ExitCode> {
+    let signals = EndSignals::block().context("block signals")?;
+    thread::spawn(move || {
+        if signals.wait().is_ok() {
+            namespace::remove_own();
+            std::process::exit(INTERRUPTED);
+        }
+    });
     let findings = measure(arguments)?;
     if arguments.json {
         let rows: Vec<String> = findings.iter().map(Finding::to_json).collect();
         println!("[{}]", rows.join(","));
     } else {
         println!("| what | goal | measured | |\n|---|---|---|---|");
-        findings
-            .iter()
-            .for_each(|finding| println!("{}", finding.to_row()));
+        findings.iter().for_each(|finding| println!("{}", finding.to_row()));
     }
     let missed = findings.iter().any(|finding| finding.reached == Some(false));
     Ok(ExitCode::from(u8::from(missed)))
@@ -58,10 +67,7 @@ fn measure(arguments: &CheckArguments) -> Result<Vec<Finding>, LabError> {
     let mut findings = Vec::new();
 
     let trips = probe::round_trips(&client, &server, server_address, ROUNDS)?;
-    findings.push(Finding::told(
-        format!("TCP ping-pong at {rtt_ms} ms, median"),
-        median_ms(&trips),
-    ));
+    findings.push(Finding::told(format!("TCP ping-pong at {rtt_ms} ms, median"), median_ms(&trips)));
 
     let errors = probe::delay_errors(
         (&server, server_address),
@@ -77,25 +83,16 @@ fn measure(arguments: &CheckArguments) -> Result<Vec<Finding>, LabError> {
         measured: format!("{median:.3} ms"),
         reached: Some(median <= DELAY_ERROR_GOAL_MS),
     });
-    let spread = [0.0, 0.9, 0.99, 1.0]
-        .map(|part| format!("{:.3}", errors.quantile_ms(part)))
-        .join(" / ");
-    findings.push(Finding::told(
-        "the same: least / 90 % / 99 % / most".to_owned(),
-        format!("{spread} ms"),
-    ));
+    let spread = [0.0, 0.9, 0.99, 1.0].map(|part| format!("{:.3}", errors.quantile_ms(part))).join(" / ");
+    findings.push(Finding::told("the same: least / 90 % / 99 % / most".to_owned(), format!("{spread} ms")));
     let missing = errors.sent.saturating_sub(errors.received());
-    findings.push(Finding::told(
-        "the same: lost".to_owned(),
-        format!("{missing} of {}", errors.sent),
-    ));
+    findings.push(Finding::told("the same: lost".to_owned(), format!("{missing} of {}", errors.sent)));
 
     let control = server.run(|| std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control"))?;
     let control = control.map_err(|error| LabError::io("read the congestion control", error))?;
-    for (from, to, address, name) in [
-        (&server, &client, client_address, "down"),
-        (&client, &server, server_address, "up"),
-    ] {
+    for (from, to, address, name) in
+        [(&server, &client, client_address, "down"), (&client, &server, server_address, "up")]
+    {
         let run = probe::tcp_rate(from, to, address, arguments.span / 2, arguments.span)?;
         findings.push(Finding {
             what: format!("one TCP connection ({}) at {rtt_ms} ms, {name}", control.trim()),
@@ -107,10 +104,7 @@ fn measure(arguments: &CheckArguments) -> Result<Vec<Finding>, LabError> {
 
     link.set_profile(LinkProfile::default())?;
     let trips = probe::round_trips(&client, &server, server_address, ROUNDS)?;
-    findings.push(Finding::told(
-        "TCP ping-pong at 0 ms, median".to_owned(),
-        median_ms(&trips),
-    ));
+    findings.push(Finding::told("TCP ping-pong at 0 ms, median".to_owned(), median_ms(&trips)));
     findings.push(Finding::told(
         "real-time priority for the link's thread".to_owned(),
         if link.is_real_time() { "yes" } else { "no" }.to_owned(),
@@ -119,19 +113,12 @@ fn measure(arguments: &CheckArguments) -> Result<Vec<Finding>, LabError> {
 }
 
 fn median_ms(sorted: &[Duration]) -> String {
-    sorted.get(sorted.len() / 2).map_or("-".to_owned(), |span| {
-        format!("{:.3} ms", span.as_secs_f64() * 1e3)
-    })
+    sorted.get(sorted.len() / 2).map_or("-".to_owned(), |span| format!("{:.3} ms", span.as_secs_f64() * 1e3))
 }
 
 impl Finding {
     fn told(what: String, measured: String) -> Finding {
-        Finding {
-            what,
-            goal: String::new(),
-            measured,
-            reached: None,
-        }
+        Finding { what, goal: String::new(), measured, reached: None }
     }
 
     fn verdict(&self) -> &'static str {
@@ -143,13 +130,7 @@ impl Finding {
     }
 
     fn to_row(&self) -> String {
-        format!(
-            "| {} | {} | {} | {} |",
-            self.what,
-            self.goal,
-            self.measured,
-            self.verdict()
-        )
+        format!("| {} | {} | {} | {} |", self.what, self.goal, self.measured, self.verdict())
     }
 
     fn to_json(&self) -> String {

@@ -48,10 +48,7 @@ pub(crate) fn run(arguments: &LinkArguments) -> anyhow::Result<ExitCode> {
     };
     let mut command = host.command(program);
     command.args(rest).envs(pair.variables());
-    command.env(
-        "WIREFS_LAB",
-        std::env::current_exe().context("find this program")?,
-    );
+    command.env("WIREFS_LAB", std::env::current_exe().context("find this program")?);
     let mut child = command.spawn().with_context(|| format!("run {program}"))?;
     pass_on(signals, child.id());
     let status = child.wait().with_context(|| format!("wait for {program}"))?;

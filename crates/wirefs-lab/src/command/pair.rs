@@ -27,13 +27,7 @@ impl Pair {
             Some(path) => Some((ControlSocket::open(path, link.clone())?, path.to_owned())),
             None => None,
         };
-        Ok(Pair {
-            control,
-            link,
-            server,
-            client,
-            _lab: lab,
-        })
+        Ok(Pair { control, link, server, client, _lab: lab })
     }
 
     /// What a script needs to know, as shell variables.
@@ -44,10 +38,7 @@ impl Pair {
             ("WIREFS_LAB_SERVER_ADDRESS", self.link.address_a().to_string()),
             ("WIREFS_LAB_CLIENT_ADDRESS", self.link.address_b().to_string()),
         ];
-        let control = self
-            .control
-            .iter()
-            .map(|(_, path)| ("WIREFS_LAB_CONTROL", path.display().to_string()));
+        let control = self.control.iter().map(|(_, path)| ("WIREFS_LAB_CONTROL", path.display().to_string()));
         variables.extend(control);
         variables
     }

@@ -29,11 +29,7 @@ pub(crate) struct UpArguments {
 pub(crate) fn run(arguments: &UpArguments) -> anyhow::Result<ExitCode> {
     let signals = EndSignals::block().context("block signals")?;
     let pair = Pair::new(&arguments.name, &arguments.options, arguments.control.as_deref())?;
-    let lines: String = pair
-        .variables()
-        .iter()
-        .map(|(name, value)| format!("{name}={value}\n"))
-        .collect();
+    let lines: String = pair.variables().iter().map(|(name, value)| format!("{name}={value}\n")).collect();
     print!("{lines}");
     if let Some(ready) = &arguments.ready {
         // Renamed into place, so that a waiting script never reads half of it.

@@ -66,10 +66,7 @@ fn jitter_adds_to_the_delay_and_keeps_the_order() {
     let out = run(&mut lane, 500, MS / 2);
     let numbers: Vec<u32> = out.iter().map(|(_, frame)| number(frame)).collect();
     assert_eq!(numbers, (0..500).collect::<Vec<_>>());
-    let spans: Vec<u64> = out
-        .iter()
-        .map(|(at, frame)| at.0 - u64::from(number(frame)) * MS / 2)
-        .collect();
+    let spans: Vec<u64> = out.iter().map(|(at, frame)| at.0 - u64::from(number(frame)) * MS / 2).collect();
     assert!(spans.iter().all(|span| (10 * MS..=15 * MS).contains(span)));
     assert!(spans.iter().any(|span| *span > 14 * MS));
 }
@@ -78,27 +75,14 @@ fn jitter_adds_to_the_delay_and_keeps_the_order() {
 fn loss_takes_its_part_and_the_seed_decides_which() {
     let survivors = |seed| {
         let loss = Probability::percent(5);
-        let mut lane = Lane::new(
-            LaneProfile {
-                loss,
-                ..LaneProfile::default()
-            },
-            seed,
-        );
-        let out: Vec<u32> = run(&mut lane, 10_000, 1_000)
-            .iter()
-            .map(|(_, frame)| number(frame))
-            .collect();
+        let mut lane = Lane::new(LaneProfile { loss, ..LaneProfile::default() }, seed);
+        let out: Vec<u32> = run(&mut lane, 10_000, 1_000).iter().map(|(_, frame)| number(frame)).collect();
         assert!(balanced(&lane));
         assert_eq!(lane.counters().dropped_by_loss, 10_000 - out.len() as u64);
         out
     };
     // 5 % of 10,000 is 500 with a standard deviation of 22.
-    assert!(
-        (9_400..=9_600).contains(&survivors(1).len()),
-        "{}",
-        survivors(1).len()
-    );
+    assert!((9_400..=9_600).contains(&survivors(1).len()), "{}", survivors(1).len());
     assert_eq!(survivors(1), survivors(1));
     assert_ne!(survivors(1), survivors(2));
 }
@@ -107,18 +91,8 @@ fn loss_takes_its_part_and_the_seed_decides_which() {
 fn another_probability_leaves_the_pattern_of_the_losses() {
     let survivors = |duplicate: Probability| {
         let loss = Probability::percent(10);
-        let mut lane = Lane::new(
-            LaneProfile {
-                loss,
-                duplicate,
-                ..LaneProfile::default()
-            },
-            9,
-        );
-        let mut out: Vec<u32> = run(&mut lane, 2_000, 1_000)
-            .iter()
-            .map(|(_, frame)| number(frame))
-            .collect();
+        let mut lane = Lane::new(LaneProfile { loss, duplicate, ..LaneProfile::default() }, 9);
+        let mut out: Vec<u32> = run(&mut lane, 2_000, 1_000).iter().map(|(_, frame)| number(frame)).collect();
         out.dedup();
         out
     };
@@ -142,10 +116,7 @@ fn a_reordered_frame_is_overtaken_and_none_is_lost() {
         profile.reorder = Probability::percent(10);
         profile.reorder_delay = Duration::from_millis(3);
     });
-    let out: Vec<u32> = run(&mut lane, 1_000, MS)
-        .iter()
-        .map(|(_, frame)| number(frame))
-        .collect();
+    let out: Vec<u32> = run(&mut lane, 1_000, MS).iter().map(|(_, frame)| number(frame)).collect();
     let overtaken = out.windows(2).filter(|pair| pair[1] < pair[0]).count();
     assert!(overtaken > 50, "{overtaken}");
     assert!((70..=130).contains(&lane.counters().reordered));
@@ -159,11 +130,7 @@ fn corruption_flips_one_bit_behind_the_ethernet_header() {
     let mut lane = lane(|profile| profile.corrupt = Probability::ALWAYS);
     for (_, got) in run(&mut lane, 200, 1_000) {
         assert_eq!(got[..14], frame(number(&got))[..14]);
-        let flipped: u32 = got
-            .iter()
-            .zip(frame(number(&got)))
-            .map(|(a, b)| (a ^ b).count_ones())
-            .sum();
+        let flipped: u32 = got.iter().zip(frame(number(&got))).map(|(a, b)| (a ^ b).count_ones()).sum();
         assert_eq!(flipped, 1);
     }
     assert_eq!(lane.counters().corrupted, 200);
@@ -188,10 +155,7 @@ fn what_does_not_fit_the_queue_is_dropped_at_its_tail() {
         profile.rate_bits = Some(800_000);
         profile.queue_bytes = Some(1_000);
     });
-    let out: Vec<u32> = run(&mut lane, 50, 0)
-        .iter()
-        .map(|(_, frame)| number(frame))
-        .collect();
+    let out: Vec<u32> = run(&mut lane, 50, 0).iter().map(|(_, frame)| number(frame)).collect();
     assert_eq!(out, (0..10).collect::<Vec<_>>());
     assert_eq!(lane.counters().dropped_by_queue, 40);
     assert!(balanced(&lane));
@@ -240,8 +204,5 @@ fn a_sender_that_outruns_the_memory_of_the_lane_loses_frames() {
         lane.push(Time(0), vec![0; big]);
     }
     assert_eq!(lane.held_frames() as u64, HELD_BYTES_MAX / big as u64);
-    assert_eq!(
-        lane.counters().dropped_by_queue,
-        300 - HELD_BYTES_MAX / big as u64
-    );
+    assert_eq!(lane.counters().dropped_by_queue, 300 - HELD_BYTES_MAX / big as u64);
 }

@@ -19,10 +19,7 @@ fn the_directions_have_their_own_delays_and_the_deadline_is_the_earlier() {
 #[test]
 fn the_directions_lose_different_frames() {
     let loss = Probability::percent(50);
-    let mut link = Link::new(LinkProfile::symmetric(LaneProfile {
-        loss,
-        ..LaneProfile::default()
-    }));
+    let mut link = Link::new(LinkProfile::symmetric(LaneProfile { loss, ..LaneProfile::default() }));
     let mut arrived = [Vec::new(), Vec::new()];
     for nth in 0..100u8 {
         for (direction, arrived) in Direction::BOTH.into_iter().zip(&mut arrived) {
@@ -43,10 +40,7 @@ fn one_direction_can_be_cut_alone() {
     assert_eq!(link.poll(Time(0), Direction::AToB), None);
     assert!(link.poll(Time(0), Direction::BToA).is_some());
     let counters = link.counters();
-    assert_eq!(
-        (counters.a_to_b.dropped_by_cut, counters.b_to_a.delivered_frames),
-        (1, 1)
-    );
+    assert_eq!((counters.a_to_b.dropped_by_cut, counters.b_to_a.delivered_frames), (1, 1));
 }
 
 #[test]
@@ -57,8 +51,5 @@ fn counters_of_a_span_are_the_difference_of_two_readings() {
     link.push(Time(0), Direction::AToB, vec![0; 70]);
     let span = link.counters().since(&before);
     assert_eq!((span.offered_frames(), span.offered_bytes()), (1, 70));
-    assert!(
-        span.to_json()
-            .starts_with("{\"a_to_b\":{\"offered_frames\":1,\"offered_bytes\":70,")
-    );
+    assert!(span.to_json().starts_with("{\"a_to_b\":{\"offered_frames\":1,\"offered_bytes\":70,"));
 }

@@ -60,18 +60,13 @@ pub fn delay_errors(
     rate_bits: u64,
     span: Duration,
 ) -> Result<DelayErrors, LabError> {
-    let failed = |error: std::io::Error| LabError::Probe {
-        what: WHAT,
-        problem: error.to_string(),
-    };
+    let failed = |error: std::io::Error| LabError::Probe { what: WHAT, problem: error.to_string() };
     let receiver = to.run(|| UdpSocket::bind((to_address, 0)))?.map_err(failed)?;
     set_socket_recv_buffer_size_force(&receiver, RECEIVE_BUFFER_BYTES)
         .map_err(|error| failed(error.into()))?;
     receiver.set_read_timeout(Some(QUIET)).map_err(failed)?;
     let sender = from.run(|| UdpSocket::bind((from_address, 0)))?.map_err(failed)?;
-    sender
-        .connect(receiver.local_addr().map_err(failed)?)
-        .map_err(failed)?;
+    sender.connect(receiver.local_addr().map_err(failed)?).map_err(failed)?;
     let gap = Duration::from_nanos(FRAME_BYTES * 8 * 1_000_000_000 / rate_bits.max(1));
     let count = usize::try_from(span.as_nanos() / gap.as_nanos().max(1)).unwrap_or(usize::MAX);
 
@@ -80,26 +75,15 @@ pub fn delay_errors(
         let sending = scope.spawn(|| send(&sender, count, gap, &stopped));
         let spans = receive(&receiver, count);
         stopped.store(true, Ordering::Relaxed);
-        (
-            sending
-                .join()
-                .unwrap_or_else(|panicked| std::panic::resume_unwind(panicked)),
-            spans,
-        )
+        (sending.join().unwrap_or_else(|panicked| std::panic::resume_unwind(panicked)), spans)
     });
     if spans.is_empty() {
-        return Err(LabError::Probe {
-            what: WHAT,
-            problem: "nothing arrived".to_owned(),
-        });
+        return Err(LabError::Probe { what: WHAT, problem: "nothing arrived".to_owned() });
     }
     spans.sort_unstable();
     // Spans of a probe are seconds, far inside the range.
     let delay_ns = delay.as_nanos() as i64;
-    Ok(DelayErrors {
-        sorted_ns: spans.into_iter().map(|ns| ns as i64 - delay_ns).collect(),
-        sent,
-    })
+    Ok(DelayErrors { sorted_ns: spans.into_iter().map(|ns| ns as i64 - delay_ns).collect(), sent })
 }
 
 /// Sends `count` datagrams, each at its own time; gives how many left.
@@ -130,19 +114,14 @@ fn receive(receiver: &UdpSocket, count: usize) -> Vec<u64> {
             break;
         }
         let arrived = now();
-        let stamp = payload
-            .first_chunk()
-            .map_or(arrived, |stamp| Time(u64::from_le_bytes(*stamp)));
+        let stamp = payload.first_chunk().map_or(arrived, |stamp| Time(u64::from_le_bytes(*stamp)));
         spans.push(arrived.0.saturating_sub(stamp.0));
     }
     spans
 }
 
 fn sleep_until(at: Time) {
-    let until = Timespec {
-        tv_sec: (at.0 / 1_000_000_000) as i64,
-        tv_nsec: (at.0 % 1_000_000_000) as i64,
-    };
+    let until = Timespec { tv_sec: (at.0 / 1_000_000_000) as i64, tv_nsec: (at.0 % 1_000_000_000) as i64 };
     // Woken early by a signal, the datagram leaves early, with its true time.
     clock_nanosleep_absolute(ClockId::Monotonic, &until).ok();
 }

@@ -51,20 +51,14 @@ pub fn tcp_rate(
         let counted = count_until(&mut far, Instant::now() + warm_up).and_then(|_| {
             let begin = Instant::now();
             let bytes = count_until(&mut far, begin + span)?;
-            Ok(TcpRun {
-                bytes,
-                span: begin.elapsed(),
-            })
+            Ok(TcpRun { bytes, span: begin.elapsed() })
         });
         far.shutdown(Shutdown::Both).ok();
         // Closing with unread data resets the connection, which ends the sender at once.
         drop(far);
         counted
     });
-    counted.map_err(|error| LabError::Probe {
-        what: WHAT,
-        problem: error.to_string(),
-    })
+    counted.map_err(|error| LabError::Probe { what: WHAT, problem: error.to_string() })
 }
 
 fn count_until(stream: &mut impl io::Read, end: Instant) -> io::Result<u64> {
@@ -115,18 +109,10 @@ pub fn tcp_transfer(from: &Host, to: &Host, address: Ipv4Addr, bytes: u64) -> Re
         })();
         // Hanging up ends a receiver that still waits.
         near.shutdown(Shutdown::Both).ok();
-        let received = receiver
-            .join()
-            .unwrap_or_else(|panicked| std::panic::resume_unwind(panicked));
+        let received = receiver.join().unwrap_or_else(|panicked| std::panic::resume_unwind(panicked));
         sent.and(received)
     });
     transferred
-        .map(|bytes| TcpRun {
-            bytes,
-            span: begin.elapsed(),
-        })
-        .map_err(|error| LabError::Probe {
-            what: WHAT,
-            problem: error.to_string(),
-        })
+        .map(|bytes| TcpRun { bytes, span: begin.elapsed() })
+        .map_err(|error| LabError::Probe { what: WHAT, problem: error.to_string() })
 }

@@ -29,11 +29,7 @@ pub fn round_trips(
         // It ends when the asking side hangs up.
         scope.spawn(move || {
             let mut message = [0; MESSAGE_BYTES];
-            while far
-                .read_exact(&mut message)
-                .and_then(|()| far.write_all(&message))
-                .is_ok()
-            {}
+            while far.read_exact(&mut message).and_then(|()| far.write_all(&message)).is_ok() {}
         });
         let play = |_| -> io::Result<Duration> {
             let mut message = [0x5A; MESSAGE_BYTES];
@@ -46,10 +42,7 @@ pub fn round_trips(
         drop(near);
         played
     });
-    let mut spans = played.map_err(|error| LabError::Probe {
-        what: WHAT,
-        problem: error.to_string(),
-    })?;
+    let mut spans = played.map_err(|error| LabError::Probe { what: WHAT, problem: error.to_string() })?;
     spans.sort_unstable();
     Ok(spans)
 }

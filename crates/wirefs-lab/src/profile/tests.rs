@@ -10,16 +10,10 @@ fn only_numbers_between_zero_and_one_are_probabilities() {
 
 #[test]
 fn an_unnamed_queue_holds_a_round_trip_of_the_rate() {
-    let lane = LaneProfile {
-        delay: Duration::from_millis(42),
-        ..LaneProfile::default()
-    };
+    let lane = LaneProfile { delay: Duration::from_millis(42), ..LaneProfile::default() };
     assert_eq!(lane.queue_bytes_for(100_000_000), 1_050_000);
     assert_eq!(lane.queue_bytes_for(1_000), QUEUE_BYTES_FLOOR);
-    let named = LaneProfile {
-        queue_bytes: Some(3_000),
-        ..lane
-    };
+    let named = LaneProfile { queue_bytes: Some(3_000), ..lane };
     assert_eq!(named.queue_bytes_for(100_000_000), 3_000);
 }
 
@@ -30,16 +24,7 @@ fn a_profile_that_no_link_can_have_is_refused_by_the_name_of_its_field() {
         other => panic!("{other:?}"),
     };
     assert_eq!(field(LinkProfile::rtt(Duration::from_secs(200))), "delay");
-    assert_eq!(
-        field(LinkProfile {
-            mtu: 100,
-            ..LinkProfile::default()
-        }),
-        "mtu"
-    );
-    assert_eq!(
-        field(LinkProfile::default().with(|lane| lane.rate_bits = Some(0))),
-        "rate_bits"
-    );
+    assert_eq!(field(LinkProfile { mtu: 100, ..LinkProfile::default() }), "mtu");
+    assert_eq!(field(LinkProfile::default().with(|lane| lane.rate_bits = Some(0))), "rate_bits");
     assert!(LinkProfile::default().check().is_ok());
 }

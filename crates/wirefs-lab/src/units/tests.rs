@@ -2,14 +2,9 @@ use super::*;
 
 #[test]
 fn times_are_milliseconds_unless_they_say_otherwise() {
-    for (text, ms) in [
-        ("85", 85.0),
-        ("85ms", 85.0),
-        ("0.5 ms", 0.5),
-        ("250us", 0.25),
-        ("1s", 1e3),
-        ("2min", 12e4),
-    ] {
+    for (text, ms) in
+        [("85", 85.0), ("85ms", 85.0), ("0.5 ms", 0.5), ("250us", 0.25), ("1s", 1e3), ("2min", 12e4)]
+    {
         assert_eq!(duration(text), Ok(Duration::from_secs_f64(ms / 1e3)), "{text}");
     }
     for wrong in ["", "ms", "-5ms", "1h", "1e400"] {

@@ -25,11 +25,7 @@ fn link_runs_a_command_on_the_client_and_ends_as_it_does() {
         .output()
         .unwrap();
     assert_eq!(run.status.code(), Some(7), "{run:?}");
-    assert!(
-        String::from_utf8(run.stderr)
-            .unwrap()
-            .contains("\"offered_frames\":")
-    );
+    assert!(String::from_utf8(run.stderr).unwrap().contains("\"offered_frames\":"));
 }
 
 #[test]
@@ -47,30 +43,18 @@ fn up_says_its_names_obeys_its_socket_and_removes_everything_when_it_ends() {
     let mut lines = BufReader::new(up.stdout.take().unwrap());
     let mut server = String::new();
     lines.read_line(&mut server).unwrap();
-    let server = server
-        .trim()
-        .strip_prefix("WIREFS_LAB_SERVER=")
-        .unwrap()
-        .to_owned();
+    let server = server.trim().strip_prefix("WIREFS_LAB_SERVER=").unwrap().to_owned();
 
     let say = |words: &str| {
         let mut control = Command::new(PROGRAM);
-        let said = control
-            .arg("control")
-            .arg(&socket)
-            .args(words.split_whitespace())
-            .output()
-            .unwrap();
+        let said = control.arg("control").arg(&socket).args(words.split_whitespace()).output().unwrap();
         (said.status.code(), String::from_utf8(said.stdout).unwrap())
     };
     assert!(say("cut").1.contains("\"dropped_by_cut\":0"));
     assert_eq!(say("set --rtt 5 --loss 2%").0, Some(0));
     let (code, answer) = say("set --loss often");
     assert!(code == Some(1) && answer.contains("error"), "{answer}");
-    let inside = Command::new(PROGRAM)
-        .args(["exec", &server, "ip", "-brief", "link"])
-        .output()
-        .unwrap();
+    let inside = Command::new(PROGRAM).args(["exec", &server, "ip", "-brief", "link"]).output().unwrap();
     assert!(String::from_utf8(inside.stdout).unwrap().contains("link1"));
 
     kill_process(Pid::from_child(&up), Signal::TERM).unwrap();
@@ -91,9 +75,7 @@ fn a_command_that_is_asked_to_end_takes_the_lab_with_it() {
         .spawn()
         .unwrap();
     let mut server = String::new();
-    BufReader::new(link.stdout.take().unwrap())
-        .read_line(&mut server)
-        .unwrap();
+    BufReader::new(link.stdout.take().unwrap()).read_line(&mut server).unwrap();
     assert!(Path::new("/run/netns").join(server.trim()).exists());
     kill_process(Pid::from_child(&link), Signal::TERM).unwrap();
     link.wait().unwrap();
@@ -106,15 +88,53 @@ fn without_root_the_program_says_what_it_needs() {
     let at = scratch("nobody");
     let program = at.join("program");
     fs::copy(PROGRAM, &program).unwrap();
-    let run = Command::new(&program)
-        .arg("check")
-        .current_dir("/")
-        .uid(65_534)
-        .gid(65_534)
-        .output()
-        .unwrap();
+    let run = Command::new(&program).arg("check").current_dir("/").uid(65_534).gid(65_534).output().unwrap();
     fs::remove_dir_all(&at).unwrap();
     assert_eq!(run.status.code(), Some(2));
     let said = String::from_utf8(run.stderr).unwrap();
     assert!(said.contains("needs root"), "{said}");
+}
+
+#[test]
+fn bench_writes_its_table_into_the_page_and_every_run_into_the_json() {
+    let at = scratch("bench");
+    let (page, json) = (at.join("page.md"), at.join("runs.json"));
+    let run = |extra: &[&str]| {
+        let mut bench = Command::new(PROGRAM);
+        bench.args([
+            "bench",
+            "--short",
+            "--bulk",
+            "256k",
+            "--rtt",
+            "0,2",
+            "--runs",
+            "1",
+            "--peers",
+            "local,bare",
+        ]);
+        bench.args(extra).arg("--json").arg(&json).output().unwrap()
+    };
+    let only = run(&["--only", "read-one,bulk-read,create"]);
+    let text = String::from_utf8(only.stdout).unwrap();
+    assert!(only.status.success() && text.contains("### RTT 2 ms"), "{text}");
+    let runs = fs::read_to_string(&json).unwrap();
+    // Of each length: two steps of read-one, create, and bulk-read on two peers.
+    assert_eq!(runs.matches("\"seconds\":").count(), 2 * 5, "{runs}");
+
+    let partial = run(&["--only", "create", "--out", page.to_str().unwrap()]);
+    assert!(!partial.status.success() && !page.exists());
+    fs::remove_dir_all(&at).unwrap();
+}
+
+#[test]
+fn a_peer_that_is_not_installed_is_an_error_that_says_how_to_get_it() {
+    let run = Command::new(PROGRAM)
+        .args(["bench", "--only", "read-one", "--peers", "sshfs", "--rtt", "0"])
+        .env("PATH", "/nowhere")
+        .output()
+        .unwrap();
+    assert_eq!(run.status.code(), Some(2));
+    let said = String::from_utf8(run.stderr).unwrap();
+    assert!(said.contains("`sshfs` is missing; on Debian: apt-get install sshfs"), "{said}");
 }

@@ -10,18 +10,17 @@ use crate::world::{PATIENCE, wait_until, world};
 #[test]
 fn the_seed_decides_which_frames_are_lost() {
     let survivors = |name, seed| {
-        let profile = LinkProfile {
-            seed,
-            ..LinkProfile::default().with(|lane| lane.loss = Probability::percent(20))
-        };
+        let profile =
+            LinkProfile { seed, ..LinkProfile::default().with(|lane| lane.loss = Probability::percent(20)) };
         let w = world(name, profile);
         let datagrams = w.datagrams();
-        datagrams.send_up_singly(&w.link, 0..500);
+        let survivors = datagrams.send_up(&w.link, 0..500);
         let counted = w.link.counters().b_to_a;
         assert_eq!(counted.offered_frames, 500);
         // 20 % of 500 is 100 with a standard deviation of 9.
         assert!((60..=140).contains(&counted.dropped_by_loss), "{counted:?}");
-        datagrams.receive_up(500 - counted.dropped_by_loss as usize)
+        assert_eq!(survivors.len() as u64, 500 - counted.dropped_by_loss);
+        survivors
     };
     let first = survivors("loss1", 5);
     assert_eq!(first, survivors("loss2", 5));
@@ -32,21 +31,13 @@ fn the_seed_decides_which_frames_are_lost() {
 fn a_cut_link_swallows_frames_and_a_healed_one_passes_them() {
     let w = world("cut", LinkProfile::default());
     let datagrams = w.datagrams();
-    datagrams.send_up_singly(&w.link, 0..3);
+    assert_eq!(datagrams.send_up(&w.link, 0..3), [0, 1, 2]);
     w.link.cut();
-    datagrams.send_up_singly(&w.link, 3..6);
+    assert_eq!(datagrams.send_up(&w.link, 3..6), []);
     w.link.heal();
-    datagrams.send_up_singly(&w.link, 6..9);
-    assert_eq!(datagrams.receive_up(6), [0, 1, 2, 6, 7, 8]);
+    assert_eq!(datagrams.send_up(&w.link, 6..9), [6, 7, 8]);
     let counted = w.link.counters().b_to_a;
-    assert_eq!(
-        (
-            counted.offered_frames,
-            counted.delivered_frames,
-            counted.dropped_by_cut
-        ),
-        (9, 6, 3)
-    );
+    assert_eq!((counted.offered_frames, counted.delivered_frames, counted.dropped_by_cut), (9, 6, 3));
 }
 
 #[test]
@@ -100,22 +91,7 @@ fn what_a_running_link_cannot_change_is_refused() {
         Err(LabError::Profile { field, .. }) => field,
         other => panic!("{other:?}"),
     };
-    assert_eq!(
-        refused(LinkProfile {
-            mtu: 9_000,
-            ..w.link.profile()
-        }),
-        "mtu"
-    );
-    assert_eq!(
-        refused(LinkProfile {
-            seed: 9,
-            ..w.link.profile()
-        }),
-        "seed"
-    );
-    assert_eq!(
-        refused(LinkProfile::default().with(|lane| lane.rate_bits = Some(0))),
-        "rate_bits"
-    );
+    assert_eq!(refused(LinkProfile { mtu: 9_000, ..w.link.profile() }), "mtu");
+    assert_eq!(refused(LinkProfile { seed: 9, ..w.link.profile() }), "seed");
+    assert_eq!(refused(LinkProfile::default().with(|lane| lane.rate_bits = Some(0))), "rate_bits");
 }

@@ -20,18 +20,12 @@ fn stands(name: &str) -> bool {
 fn hosts_have_their_own_ports_and_a_working_loopback() {
     let lab = Lab::new("ports").unwrap();
     let hosts = ["one", "two"].map(|name| lab.host(name).unwrap());
-    let held = hosts
-        .each_ref()
-        .map(|host| host.run(|| TcpListener::bind("127.0.0.1:7000")).unwrap().unwrap());
+    let held =
+        hosts.each_ref().map(|host| host.run(|| TcpListener::bind("127.0.0.1:7000")).unwrap().unwrap());
     for host in &hosts {
-        host.run(|| TcpStream::connect("127.0.0.1:7000"))
-            .unwrap()
-            .unwrap();
+        host.run(|| TcpStream::connect("127.0.0.1:7000")).unwrap().unwrap();
     }
-    assert_eq!(
-        held.map(|listener| listener.local_addr().unwrap().port()),
-        [7000, 7000]
-    );
+    assert_eq!(held.map(|listener| listener.local_addr().unwrap().port()), [7000, 7000]);
 }
 
 #[test]
@@ -40,14 +34,7 @@ fn what_a_host_mounts_the_caller_sees() {
     let host = lab.host("host").unwrap();
     let at = std::env::temp_dir().join(format!("wirefs-lab-mounts-{}", std::process::id()));
     fs::create_dir(&at).unwrap();
-    assert!(
-        host.command("mount")
-            .args(["-t", "tmpfs", "none"])
-            .arg(&at)
-            .status()
-            .unwrap()
-            .success()
-    );
+    assert!(host.command("mount").args(["-t", "tmpfs", "none"]).arg(&at).status().unwrap().success());
     fs::write(at.join("seen"), "inside").unwrap();
     let inside = host.command("cat").arg(at.join("seen")).output().unwrap();
     assert!(Command::new("umount").arg(&at).status().unwrap().success());
@@ -60,13 +47,8 @@ fn a_command_runs_in_its_host_and_a_patch_joins_two_without_an_emulator() {
     let lab = Lab::new("patch").unwrap();
     let (a, b) = (lab.host("a").unwrap(), lab.host("b").unwrap());
     let patch = lab.patch(&a, &b).unwrap();
-    let listener = b
-        .run(|| TcpListener::bind((patch.address_b, 7000)))
-        .unwrap()
-        .unwrap();
-    a.run(|| TcpStream::connect((patch.address_b, 7000)))
-        .unwrap()
-        .unwrap();
+    let listener = b.run(|| TcpListener::bind((patch.address_b, 7000))).unwrap().unwrap();
+    a.run(|| TcpStream::connect((patch.address_b, 7000))).unwrap().unwrap();
     listener.accept().unwrap();
     let devices = a.command("ip").args(["-brief", "address"]).output().unwrap();
     let devices = String::from_utf8(devices.stdout).unwrap();
@@ -102,13 +84,7 @@ fn what_a_dead_process_left_is_removed_by_the_next_lab() {
     let mut dead = Command::new("true").spawn().unwrap();
     let stale = format!("wirefs-lab-{}-0-stale-host", dead.id());
     dead.wait().unwrap();
-    assert!(
-        Command::new("ip")
-            .args(["netns", "add", &stale])
-            .status()
-            .unwrap()
-            .success()
-    );
+    assert!(Command::new("ip").args(["netns", "add", &stale]).status().unwrap().success());
     // A process that still runs in it: it says so, then waits for ever.
     let script = "echo runs; exec sleep infinity";
     let mut left = wirefs_lab::namespace::command_inside(&stale, "sh")
@@ -118,9 +94,7 @@ fn what_a_dead_process_left_is_removed_by_the_next_lab() {
         .spawn()
         .unwrap();
     let mut line = String::new();
-    BufReader::new(left.stdout.take().unwrap())
-        .read_line(&mut line)
-        .unwrap();
+    BufReader::new(left.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let lab = Lab::new("next").unwrap();
     assert!(!stands(&stale));
     assert_eq!(left.wait().unwrap().signal(), Some(9));

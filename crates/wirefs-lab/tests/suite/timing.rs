@@ -10,10 +10,7 @@ use crate::world::world;
 #[test]
 fn no_datagram_arrives_before_its_delay_and_none_is_missing() {
     let delay = Duration::from_millis(20);
-    let w = world(
-        "delay",
-        LinkProfile::rtt(2 * delay).with(|lane| lane.jitter = Duration::from_millis(2)),
-    );
+    let w = world("delay", LinkProfile::rtt(2 * delay).with(|lane| lane.jitter = Duration::from_millis(2)));
     let (from, to) = ((&w.server, w.link.address_a()), (&w.client, w.link.address_b()));
     let errors = probe::delay_errors(from, to, delay, 10_000_000, Duration::from_millis(500)).unwrap();
     assert_eq!(errors.received(), errors.sent);
@@ -33,10 +30,7 @@ fn a_round_trip_takes_both_delays_and_a_new_profile_counts_at_once() {
 
 #[test]
 fn a_rate_is_not_exceeded_and_the_queue_drops_what_is_too_much() {
-    let w = world(
-        "rate",
-        LinkProfile::default().with(|lane| lane.rate_bits = Some(16_000_000)),
-    );
+    let w = world("rate", LinkProfile::default().with(|lane| lane.rate_bits = Some(16_000_000)));
     let begin = Instant::now();
     let run = probe::tcp_transfer(&w.client, &w.server, w.link.address_a(), 1_000_000).unwrap();
     assert_eq!(run.bytes, 1_000_000);
@@ -54,20 +48,11 @@ fn a_rate_is_not_exceeded_and_the_queue_drops_what_is_too_much() {
 
 #[test]
 fn a_larger_mtu_carries_larger_frames() {
-    let w = world(
-        "mtu",
-        LinkProfile {
-            mtu: 9_000,
-            ..LinkProfile::default()
-        },
-    );
+    let w = world("mtu", LinkProfile { mtu: 9_000, ..LinkProfile::default() });
     let datagrams = w.datagrams();
     datagrams.client.send(&[7; 8_900]).unwrap();
     let mut buffer = [0; 9_000];
     assert_eq!(datagrams.server.recv(&mut buffer).unwrap(), 8_900);
     let counted = w.link.counters().b_to_a;
-    assert_eq!(
-        (counted.delivered_frames, counted.delivered_bytes),
-        (1, 8_900 + 42)
-    );
+    assert_eq!((counted.delivered_frames, counted.delivered_bytes), (1, 8_900 + 42));
 }

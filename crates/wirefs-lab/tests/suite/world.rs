@@ -23,12 +23,7 @@ pub(crate) fn world(name: &str, profile: LinkProfile) -> World {
     let lab = Lab::new(name).unwrap();
     let (server, client) = (lab.host("server").unwrap(), lab.host("client").unwrap());
     let link = lab.link(&server, &client, profile).unwrap();
-    World {
-        link,
-        server,
-        client,
-        lab,
-    }
+    World { link, server, client, lab }
 }
 
 /// Connected datagram sockets, one on each host.
@@ -52,28 +47,25 @@ impl World {
 }
 
 impl Datagrams {
-    /// Sends from client to server, each after the one before it came out of the link or was dropped in it.
-    pub(crate) fn send_up_singly(&self, link: &LinkHandle, numbers: std::ops::Range<u32>) {
-        for number in numbers {
-            let before = link.counters().b_to_a;
-            self.client.send(&number.to_le_bytes()).unwrap();
-            wait_until(|| {
-                let counted = link.counters().b_to_a.since(&before);
-                counted.delivered_frames + counted.dropped_by_loss + counted.dropped_by_cut > 0
-            });
-        }
+    /// Sends numbers from client to server, each after the fate of the one before it is known; gives those that
+    /// arrived.
+    pub(crate) fn send_up(&self, link: &LinkHandle, numbers: std::ops::Range<u32>) -> Vec<u32> {
+        numbers.filter_map(|number| self.send_one_up(link, number)).collect()
     }
 
-    /// Receives `count` numbers at the server.
-    pub(crate) fn receive_up(&self, count: usize) -> Vec<u32> {
-        let mut number = [0; 4];
-        let mut receive = || {
-            self.server
-                .recv(&mut number)
-                .map(|_| u32::from_le_bytes(number))
-                .unwrap()
-        };
-        (0..count).map(|_| receive()).collect()
+    fn send_one_up(&self, link: &LinkHandle, number: u32) -> Option<u32> {
+        let before = link.counters().b_to_a;
+        let since = || link.counters().b_to_a.since(&before);
+        self.client.send(&number.to_le_bytes()).unwrap();
+        wait_until(|| {
+            let counted = since();
+            counted.delivered_frames + counted.dropped_by_loss + counted.dropped_by_cut > 0
+        });
+        let mut arrived = [0; 4];
+        (since().delivered_frames > 0).then(|| {
+            self.server.recv(&mut arrived).unwrap();
+            u32::from_le_bytes(arrived)
+        })
     }
 }
 
@@ -81,10 +73,7 @@ impl Datagrams {
 pub(crate) fn wait_until(condition: impl Fn() -> bool) {
     let end = std::time::Instant::now() + PATIENCE;
     while !condition() {
-        assert!(
-            std::time::Instant::now() < end,
-            "what the test waits for does not come"
-        );
+        assert!(std::time::Instant::now() < end, "what the test waits for does not come");
         std::thread::yield_now();
     }
 }

@@ -21,38 +21,37 @@ impl Fs {
         Ok(inode.stat(ino, subdirectories))
     }
 
-    /// Changes attributes.
+    /// Changes attributes, in the order in which none undoes another; a failure leaves what was done before it.
     pub(crate) fn set(&mut self, ino: Ino, set: &SetStat) -> Result<(), Errno> {
         if let Some(size) = set.size {
             self.resize(ino, size)?;
         }
-        if set.mode.is_some() && self.inode(ino)?.kind() == Kind::Symlink {
-            return Err(Errno::NotSupported);
-        }
-        if set.is_empty() {
-            return Ok(());
-        }
-        let now = self.now();
-        let time = |set: SetTime| match set {
-            SetTime::Now => now,
-            SetTime::At(at) => at,
-        };
-        let inode = self.inode_mut(ino)?;
         if set.uid.is_some() || set.gid.is_some() {
+            let inode = self.inode_mut(ino)?;
             inode.uid = set.uid.unwrap_or(inode.uid);
             inode.gid = set.gid.unwrap_or(inode.gid);
             inode.drop_privileges();
+            self.touch(ino);
         }
         if let Some(mode) = set.mode {
+            let inode = self.inode_mut(ino)?;
+            if inode.kind() == Kind::Symlink {
+                return Err(Errno::NotSupported);
+            }
             inode.mode = mode & 0o7777;
+            self.touch(ino);
         }
-        if let Some(atime) = set.atime {
-            inode.atime = time(atime);
+        if set.atime.is_some() || set.mtime.is_some() {
+            let now = self.now();
+            let time = |set: SetTime| match set {
+                SetTime::Now => now,
+                SetTime::At(at) => at,
+            };
+            let inode = self.inode_mut(ino)?;
+            inode.atime = set.atime.map_or(inode.atime, time);
+            inode.mtime = set.mtime.map_or(inode.mtime, time);
+            self.touch(ino);
         }
-        if let Some(mtime) = set.mtime {
-            inode.mtime = time(mtime);
-        }
-        self.touch(ino);
         Ok(())
     }
 

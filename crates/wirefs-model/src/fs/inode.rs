@@ -13,11 +13,6 @@ impl Ino {
     pub(crate) fn id(self) -> FileId {
         FileId { fs: 0, ino: self.0, generation: 1 }
     }
-
-    /// The inode that this id means.
-    pub(crate) fn of(id: FileId) -> Ino {
-        Ino(id.ino)
-    }
 }
 
 /// A name in a directory.

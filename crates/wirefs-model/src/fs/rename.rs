@@ -4,12 +4,14 @@ use crate::fs::{Fs, Ino};
 use wirefs_op::Errno;
 use wirefs_op::message::rename::{EXCHANGE, NOREPLACE};
 
+/// Checks the flags of a rename, which a kernel does before it looks at the names.
+pub(crate) fn check_flags(flags: u32) -> Result<(), Errno> {
+    if matches!(flags, 0 | NOREPLACE | EXCHANGE) { Ok(()) } else { Err(Errno::Invalid) }
+}
+
 impl Fs {
     /// Renames `from` to `to`, each a directory and a name in it.
     pub(crate) fn rename(&mut self, from: (Ino, &[u8]), to: (Ino, &[u8]), flags: u32) -> Result<(), Errno> {
-        if !matches!(flags, 0 | NOREPLACE | EXCHANGE) {
-            return Err(Errno::Invalid);
-        }
         let source = self.lookup(from.0, from.1)?;
         let target = match self.lookup(to.0, to.1) {
             Ok(_) if flags == NOREPLACE => return Err(Errno::Exists),

@@ -1,12 +1,11 @@
-//! A directory as a world: the operations as system calls.
+//! A directory as a world.
 
-use crate::operation::{How, Operation, SLOTS, SetTo};
+mod calls;
+
+use crate::operation::{How, Operation, SLOTS};
 use crate::posix::{Outcome, Seen, World};
 use rustix::fd::OwnedFd;
-use rustix::fs::{
-    AtFlags, Dir, FallocateFlags, FileType, Gid, Mode, OFlags, RenameFlags, SeekFrom, Stat, Timespec,
-    Timestamps, UTIME_OMIT, Uid, XattrFlags,
-};
+use rustix::fs::{AtFlags, FallocateFlags, FileType, Mode, OFlags, RenameFlags, Stat, XattrFlags};
 use rustix::io::Errno as SysErrno;
 use std::path::{Path, PathBuf};
 use wirefs_op::{Errno, Kind, Timestamp};
@@ -65,13 +64,6 @@ pub(super) fn seen(stat: &Stat) -> Seen {
     }
 }
 
-fn timespec(time: SetTo) -> Timespec {
-    match time {
-        Some(time) => Timespec { tv_sec: time.secs, tv_nsec: time.nanos.into() },
-        None => Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
-    }
-}
-
 fn flags(how: How) -> OFlags {
     let access = match (how.read, how.write) {
         (true, true) => OFlags::RDWR,
@@ -127,142 +119,6 @@ impl DirectoryWorld {
     pub(super) fn inode_number(&self, path: &str) -> Result<u64, SysErrno> {
         rustix::fs::statat(&self.root, path, AtFlags::SYMLINK_NOFOLLOW).map(|stat| stat.st_ino)
     }
-
-    fn on_open(&mut self, slot: usize, operation: &Operation) -> Result<Outcome, SysErrno> {
-        let Some(file) = self.slots.get(slot).and_then(Option::as_ref) else {
-            return Ok(Outcome::LeftOut);
-        };
-        Ok(match operation {
-            Operation::Read { offset, count, .. } => {
-                let mut bytes = vec![0; *count];
-                let len = rustix::io::pread(file, &mut bytes, *offset)?;
-                bytes.truncate(len);
-                Outcome::Data(bytes)
-            }
-            Operation::Write { offset, data, .. } => {
-                Outcome::Count(rustix::io::pwrite(file, &data.bytes(), *offset)? as u64)
-            }
-            Operation::TruncateOpen { size, .. } => {
-                rustix::fs::ftruncate(file, *size)?;
-                Outcome::Done
-            }
-            Operation::Allocate { mode, offset, length, .. } => {
-                rustix::fs::fallocate(file, FallocateFlags::from_bits_retain(*mode), *offset, *length)?;
-                Outcome::Done
-            }
-            Operation::Copy { from, from_offset, to_offset, length, .. } => {
-                let Some(source) = self.slots.get(*from).and_then(Option::as_ref) else {
-                    return Ok(Outcome::LeftOut);
-                };
-                Outcome::Count(copy((source, *from_offset), (file, *to_offset), *length)?)
-            }
-            Operation::Seek { offset, hole, .. } => {
-                let to = if *hole { SeekFrom::Hole(*offset) } else { SeekFrom::Data(*offset) };
-                Outcome::Place(rustix::fs::seek(file, to)?)
-            }
-            Operation::StatOpen { .. } => Outcome::Seen(seen(&rustix::fs::fstat(file)?)),
-            Operation::Sync { .. } => {
-                rustix::fs::fsync(file)?;
-                Outcome::Done
-            }
-            _ => Outcome::Done,
-        })
-    }
-
-    fn on_names(&mut self, operation: &Operation) -> Result<Outcome, SysErrno> {
-        let root = &self.root;
-        match operation {
-            Operation::Mkdir { path, mode: bits } => rustix::fs::mkdirat(root, path, mode(*bits))?,
-            Operation::Mkfifo { path, mode: bits } => {
-                rustix::fs::mknodat(root, path, FileType::Fifo, mode(*bits), 0)?;
-            }
-            Operation::Symlink { target, path } => rustix::fs::symlinkat(target, root, path)?,
-            Operation::Link { from, to } => rustix::fs::linkat(root, from, root, to, AtFlags::empty())?,
-            Operation::Rename { from, to, flags } => {
-                rustix::fs::renameat_with(root, from, root, to, RenameFlags::from_bits_retain(*flags))?;
-            }
-            Operation::Unlink { path } => rustix::fs::unlinkat(root, path, AtFlags::empty())?,
-            Operation::Rmdir { path } => rustix::fs::unlinkat(root, path, AtFlags::REMOVEDIR)?,
-            Operation::Readlink { path } => {
-                let target = rustix::fs::readlinkat(root, path, Vec::new())?;
-                return Ok(Outcome::Data(target.into_bytes()));
-            }
-            Operation::List { path } => {
-                let directory = self.open_at(path, How { read: true, directory: true, ..How::default() })?;
-                let names = Dir::new(directory)?
-                    .map(|entry| entry.map(|entry| entry.file_name().to_bytes().to_vec()));
-                let names = names.collect::<Result<Vec<_>, _>>()?.into_iter();
-                return Ok(Outcome::Names(names.filter(|name| name != b"." && name != b"..").collect()));
-            }
-            _ => {}
-        }
-        Ok(Outcome::Done)
-    }
-
-    fn on_attributes(&mut self, operation: &Operation) -> Result<Outcome, SysErrno> {
-        let root = &self.root;
-        match operation {
-            Operation::Stat { path, follow } => {
-                let how = if *follow { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
-                return Ok(Outcome::Seen(seen(&rustix::fs::statat(root, path, how)?)));
-            }
-            Operation::Truncate { path, size } => {
-                let file = self.open_at(path, How { write: true, ..How::default() })?;
-                rustix::fs::ftruncate(file, *size)?;
-            }
-            Operation::Chmod { path, mode: bits } => {
-                rustix::fs::chmodat(root, path, mode(*bits), AtFlags::empty())?;
-            }
-            Operation::Chown { path, uid, gid } => {
-                let (uid, gid) = (Uid::from_raw(*uid), Gid::from_raw(*gid));
-                rustix::fs::chownat(root, path, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW)?;
-            }
-            Operation::SetTimes { path, atime, mtime } => {
-                let times = Timestamps { last_access: timespec(*atime), last_modification: timespec(*mtime) };
-                rustix::fs::utimensat(root, path, &times, AtFlags::SYMLINK_NOFOLLOW)?;
-            }
-            Operation::SetXattr { path, name, value, flags } => {
-                let flags = XattrFlags::from_bits_retain(*flags);
-                rustix::fs::lsetxattr(self.path.join(path), name, &value.bytes(), flags)?;
-            }
-            Operation::ReadXattr { path, name } => {
-                let mut value = vec![0; 1 << 16];
-                let len = rustix::fs::lgetxattr(self.path.join(path), name, &mut value)?;
-                value.truncate(len);
-                return Ok(Outcome::Data(value));
-            }
-            Operation::ListXattrs { path } => {
-                let mut names = vec![0; 1 << 16];
-                let len = rustix::fs::llistxattr(self.path.join(path), &mut names)?;
-                names.truncate(len);
-                // Security modules add names of their own.
-                let names = names.split(|byte| *byte == 0).filter(|name| name.starts_with(b"user."));
-                return Ok(Outcome::Names(names.map(<[u8]>::to_vec).collect()));
-            }
-            Operation::RemoveXattr { path, name } => rustix::fs::lremovexattr(self.path.join(path), name)?,
-            _ => return self.on_names(operation),
-        }
-        Ok(Outcome::Done)
-    }
-}
-
-/// Copies all that can be copied; one call may copy less.
-fn copy(from: (&OwnedFd, u64), to: (&OwnedFd, u64), length: u64) -> Result<u64, SysErrno> {
-    let ((from, mut from_offset), (to, mut to_offset)) = (from, to);
-    // Cut at the end that the source has now: the copy itself may move it.
-    let there = (rustix::fs::fstat(from)?.st_size as u64).saturating_sub(from_offset);
-    let wanted = length.min(there);
-    let call = |left: u64, from_offset: &mut u64, to_offset: &mut u64| {
-        rustix::fs::copy_file_range(from, Some(from_offset), to, Some(to_offset), left as usize)
-    };
-    let mut done = call(length, &mut from_offset, &mut to_offset)? as u64;
-    while done < wanted {
-        match call(wanted - done, &mut from_offset, &mut to_offset)? {
-            0 => break,
-            count => done += count as u64,
-        }
-    }
-    Ok(done)
 }
 
 /// Tries what a file system can do.
@@ -292,25 +148,17 @@ impl World for DirectoryWorld {
     fn perform(&mut self, operation: &Operation) -> Outcome {
         let outcome = match operation {
             Operation::Open { slot, path, how, mode: bits } => {
-                let Some(place) = self.slots.get_mut(*slot) else {
-                    return Outcome::LeftOut;
-                };
-                // Closed first, as the model does: it may be the last hold on a file without a name.
-                *place = None;
                 let opened = rustix::fs::openat(&self.root, path, flags(*how), mode(*bits));
                 opened.map(|file| {
-                    *place = Some(file);
+                    if let Some(place) = self.slots.get_mut(*slot) {
+                        *place = Some(file);
+                    }
                     Outcome::Done
                 })
             }
-            Operation::Close { slot } => {
-                let file = self.slots.get_mut(*slot).and_then(Option::take);
-                Ok(if file.is_some() { Outcome::Done } else { Outcome::LeftOut })
-            }
-            other => match other.slot() {
-                Some(slot) => self.on_open(slot, other),
-                None => self.on_attributes(other),
-            },
+            Operation::File(slot, on_file) => self.on_file(*slot, on_file),
+            Operation::Name(on_name) => self.on_name(on_name),
+            Operation::Object(path, on_object) => self.on_object(path, on_object),
         };
         outcome.map_err(errno).into()
     }

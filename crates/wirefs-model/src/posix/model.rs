@@ -1,9 +1,13 @@
 //! The model as a program sees it: paths are walked and links followed, as a kernel does.
 
-use crate::fs::{Body, Fs, Ino, New, ROOT, check_target};
-use crate::operation::{How, Operation, SLOTS};
+mod file;
+mod name;
+mod object;
+
+use crate::fs::{Body, Fs, Ino, New, ROOT};
+use crate::operation::{How, OnFile, OnObject, Operation, SLOTS};
 use crate::posix::{Outcome, Seen, World};
-use wirefs_op::{Errno, Kind, SetStat, SetTime, Stat};
+use wirefs_op::{Errno, Kind, SetStat};
 
 /// How many links a kernel follows in one path.
 const LINKS_MAX: u32 = 40;
@@ -36,19 +40,6 @@ pub struct ModelWorld {
     pub(super) fs: Fs,
     slots: [Option<Opened>; SLOTS],
     umask: u32,
-}
-
-fn seen(stat: &Stat) -> Seen {
-    Seen {
-        kind: stat.kind,
-        mode: stat.mode,
-        nlink: stat.nlink,
-        uid: stat.uid,
-        gid: stat.gid,
-        size: stat.size,
-        atime: stat.atime,
-        mtime: stat.mtime,
-    }
 }
 
 impl ModelWorld {
@@ -119,12 +110,6 @@ impl ModelWorld {
         New::of(kind, mode & !self.umask)
     }
 
-    fn create(&mut self, path: &str, new: &New) -> Result<Outcome, Errno> {
-        let (dir, name) = self.parent(path)?;
-        self.fs.create(dir, name, new)?;
-        Ok(Outcome::Done)
-    }
-
     fn open(&mut self, path: &str, how: How, mode: u32) -> Result<Ino, Errno> {
         let walked = self.walk(path, !how.no_follow && !how.exclusive)?;
         let Some(ino) = walked.ino else {
@@ -189,150 +174,19 @@ impl ModelWorld {
 
     /// Whether the operation makes sense at all just now.
     fn applies(&self, operation: &Operation) -> bool {
-        let is_file = |slot: usize| {
-            let opened = self.opened(slot);
+        let is_open = |slot: &usize| self.opened(*slot).is_some();
+        let is_file = |slot: &usize| {
+            let opened = self.opened(*slot);
             opened.is_some_and(|opened| self.fs.contents(opened.ino).is_ok())
         };
         match operation {
             Operation::Open { path, how, .. } => !self.opens_pipe(path, *how),
-            Operation::Truncate { path, .. } => !self.opens_pipe(path, How::default()),
-            Operation::Seek { slot, .. } => is_file(*slot),
-            Operation::Copy { from, .. } if self.opened(*from).is_none() => false,
-            other => other.slot().is_none_or(|slot| self.opened(slot).is_some()),
+            Operation::Object(path, OnObject::Truncate { .. }) => !self.opens_pipe(path, How::default()),
+            Operation::File(slot, OnFile::Seek { .. }) => is_file(slot),
+            Operation::File(slot, OnFile::CopyFrom { from, .. }) => is_open(slot) && is_open(from),
+            Operation::File(slot, _) => is_open(slot),
+            Operation::Name(_) | Operation::Object(_, _) => true,
         }
-    }
-
-    fn on_open(&mut self, slot: usize, operation: &Operation) -> Result<Outcome, Errno> {
-        let Some(Opened { ino, how }) = self.opened(slot) else {
-            return Ok(Outcome::LeftOut);
-        };
-        Ok(match operation {
-            Operation::Read { offset, count, .. } if how.read => {
-                Outcome::Data(self.fs.read(ino, *offset, *count as u64)?)
-            }
-            Operation::Write { offset, data, .. } if how.write => {
-                let offset = if how.append { self.fs.contents(ino)?.size() } else { *offset };
-                self.fs.write(ino, offset, &data.bytes())?;
-                Outcome::Count(data.len as u64)
-            }
-            Operation::Read { .. } | Operation::Write { .. } => return Err(Errno::BadDescriptor),
-            Operation::TruncateOpen { size, .. } if how.write => {
-                self.fs.resize(ino, *size)?;
-                Outcome::Done
-            }
-            Operation::TruncateOpen { .. } => return Err(Errno::Invalid),
-            Operation::Allocate { length: 0, .. } => return Err(Errno::Invalid),
-            Operation::Allocate { mode, offset, length, .. } if how.write => {
-                self.fs.allocate(ino, *mode, *offset, *length)?;
-                Outcome::Done
-            }
-            Operation::Allocate { .. } => return Err(Errno::BadDescriptor),
-            Operation::Copy { from, from_offset, to_offset, length, .. } => {
-                let Some(source) = self.opened(*from) else {
-                    return Ok(Outcome::LeftOut);
-                };
-                for ino in [source.ino, ino] {
-                    self.fs.contents(ino)?;
-                }
-                if !source.how.read || !how.write || how.append {
-                    return Err(Errno::BadDescriptor);
-                }
-                Outcome::Count(self.fs.copy((source.ino, *from_offset), (ino, *to_offset), *length)?)
-            }
-            Operation::Seek { offset, hole, .. } => Outcome::Place(self.fs.seek(ino, *offset, *hole)?),
-            Operation::StatOpen { .. } => Outcome::Seen(seen(&self.fs.stat(ino)?)),
-            _ => Outcome::Done,
-        })
-    }
-
-    fn on_names(&mut self, operation: &Operation) -> Result<Outcome, Errno> {
-        match operation {
-            Operation::Mkdir { path, mode } => {
-                return self.create(path, &self.new_object(Kind::Directory, *mode));
-            }
-            Operation::Mkfifo { path, mode } => {
-                return self.create(path, &self.new_object(Kind::Fifo, *mode));
-            }
-            Operation::Symlink { target, path } => {
-                // The kernel takes the target in before it looks at the path.
-                check_target(target.as_bytes())?;
-                let target = target.as_bytes().to_vec();
-                let new = New { target, ..self.new_object(Kind::Symlink, 0o777) };
-                return self.create(path, &new);
-            }
-            Operation::Link { from, to } => {
-                let ino = self.at(from)?;
-                let (dir, name) = self.parent(to)?;
-                self.fs.link(ino, dir, name)?;
-            }
-            Operation::Rename { flags: 3, .. } => return Err(Errno::Invalid),
-            Operation::Rename { from, to, flags } => {
-                let (from, to) = (self.parent(from)?, self.parent(to)?);
-                self.fs.rename(from, to, *flags)?;
-            }
-            Operation::Unlink { path } => {
-                let (dir, name) = self.parent(path)?;
-                self.fs.unlink(dir, name)?;
-            }
-            Operation::Rmdir { path } => {
-                let (dir, name) = self.parent(path)?;
-                self.fs.rmdir(dir, name)?;
-            }
-            Operation::Readlink { path } => match &self.fs.inode(self.at(path)?)?.body {
-                Body::Symlink(target) => return Ok(Outcome::Data(target.clone())),
-                Body::File(_) | Body::Directory { .. } | Body::Node(_) => return Err(Errno::Invalid),
-            },
-            Operation::List { path } => {
-                let ino = self.walk(path, true)?.existing()?;
-                let listed = self.fs.list(ino, 0)?;
-                let _ = self.fs.accessed(ino);
-                return Ok(Outcome::Names(listed.into_iter().map(|(name, _)| name).collect()));
-            }
-            _ => {}
-        }
-        Ok(Outcome::Done)
-    }
-
-    fn on_attributes(&mut self, operation: &Operation) -> Result<Outcome, Errno> {
-        match operation {
-            Operation::Stat { path, follow } => {
-                let ino = self.walk(path, *follow)?.existing()?;
-                return Ok(Outcome::Seen(seen(&self.fs.stat(ino)?)));
-            }
-            Operation::Truncate { path, size } => {
-                let how = How { write: true, ..How::default() };
-                let ino = self.open(path, how, 0)?;
-                self.fs.resize(ino, *size)?;
-            }
-            Operation::Chmod { path, mode } => {
-                let ino = self.walk(path, true)?.existing()?;
-                self.fs.set(ino, &SetStat { mode: Some(*mode), ..SetStat::default() })?;
-            }
-            Operation::Chown { path, uid, gid } => {
-                let set = SetStat { uid: Some(*uid), gid: Some(*gid), ..SetStat::default() };
-                self.fs.set(self.at(path)?, &set)?;
-            }
-            // `utimensat` that leaves both as they are does not even walk.
-            Operation::SetTimes { atime: None, mtime: None, .. } => {}
-            Operation::SetTimes { path, atime, mtime } => {
-                let (atime, mtime) = (atime.map(SetTime::At), mtime.map(SetTime::At));
-                self.fs.set(self.at(path)?, &SetStat { atime, mtime, ..SetStat::default() })?;
-            }
-            Operation::SetXattr { path, name, value, flags } => {
-                self.fs.set_xattr(self.at(path)?, name.as_bytes(), &value.bytes(), *flags)?;
-            }
-            Operation::ReadXattr { path, name } => {
-                let value = self.fs.xattr(self.at(path)?, name.as_bytes())?;
-                return Ok(Outcome::Data(value.to_vec()));
-            }
-            Operation::ListXattrs { path } => {
-                let names = self.fs.xattr_names(self.at(path)?)?;
-                return Ok(Outcome::Names(names.into_iter().map(<[u8]>::to_vec).collect()));
-            }
-            Operation::RemoveXattr { path, name } => self.fs.remove_xattr(self.at(path)?, name.as_bytes())?,
-            _ => return self.on_names(operation),
-        }
-        Ok(Outcome::Done)
     }
 }
 
@@ -342,27 +196,18 @@ impl World for ModelWorld {
             return Outcome::LeftOut;
         }
         match operation {
-            Operation::Open { slot, path, how, mode } => {
+            Operation::Open { slot, path, how, mode } => self.open(path, *how, *mode).map(|ino| {
+                self.fs.hold(ino);
                 self.close(*slot);
-                match self.open(path, *how, *mode) {
-                    Ok(ino) => {
-                        self.fs.hold(ino);
-                        if let Some(place) = self.slots.get_mut(*slot) {
-                            *place = Some(Opened { ino, how: *how });
-                        }
-                        Outcome::Done
-                    }
-                    Err(errno) => Outcome::Failed(errno),
+                if let Some(place) = self.slots.get_mut(*slot) {
+                    *place = Some(Opened { ino, how: *how });
                 }
-            }
-            Operation::Close { slot } => {
-                self.close(*slot);
                 Outcome::Done
-            }
-            other => match other.slot() {
-                Some(slot) => self.on_open(slot, other).into(),
-                None => self.on_attributes(other).into(),
-            },
+            }),
+            Operation::File(slot, on_file) => self.on_file(*slot, on_file),
+            Operation::Name(on_name) => self.on_name(on_name),
+            Operation::Object(path, on_object) => self.on_object(path, on_object),
         }
+        .into()
     }
 }

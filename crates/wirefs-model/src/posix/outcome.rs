@@ -2,7 +2,7 @@
 
 use crate::fs::COUNTED_SECS;
 use std::collections::BTreeSet;
-use wirefs_op::{Errno, Kind, Timestamp};
+use wirefs_op::{Errno, Kind, Stat, Timestamp};
 
 /// Attributes as far as all worlds must agree on them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,6 +75,19 @@ impl Outcome {
 }
 
 impl Seen {
+    pub(crate) fn of(stat: &Stat) -> Seen {
+        Seen {
+            kind: stat.kind,
+            mode: stat.mode,
+            nlink: stat.nlink,
+            uid: stat.uid,
+            gid: stat.gid,
+            size: stat.size,
+            atime: stat.atime,
+            mtime: stat.mtime,
+        }
+    }
+
     fn allows(&self, other: &Seen, counts_subdirectories: bool) -> bool {
         let is_directory = self.kind == Kind::Directory;
         // The model has no clock: only times that were set, and not overtaken since, can be compared.

@@ -1,49 +1,13 @@
 //! Runs one sequence of operations in the model and in directories beside it.
 
-use crate::operation::{Operation, SLOTS};
+use crate::mismatch::{History, Mismatch};
+use crate::operation::{OnFile, OnName, OnObject, Operation, SLOTS};
 use crate::posix::directory::umask;
 use crate::posix::{Abilities, DirectoryWorld, ModelWorld, Outcome, World, snapshot};
-use std::collections::VecDeque;
-use std::fmt;
 use std::path::Path;
 
-/// How many operations before a mismatch are shown.
-const HISTORY_MAX: usize = 40;
 /// The whole tree is compared after each so many operations, and at the end.
 const SNAPSHOT_EVERY: usize = 50;
-
-/// A world that did not do what the model did.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mismatch {
-    /// The seed of the sequence; `None` for a given one.
-    pub seed: Option<u64>,
-    /// The number of the operation, from 0.
-    pub step: usize,
-    /// What was asked.
-    pub asked: String,
-    /// What the model answers.
-    pub model: String,
-    /// What the world answered.
-    pub world: String,
-    /// The last operations, this one included, with the directory that each was done in and what came of it.
-    pub history: Vec<String>,
-}
-
-impl fmt::Display for Mismatch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for line in &self.history {
-            writeln!(f, "  {line}")?;
-        }
-        match self.seed {
-            Some(seed) => writeln!(f, "seed {seed}, step {}: {}", self.step, self.asked)?,
-            None => writeln!(f, "step {}: {}", self.step, self.asked)?,
-        }
-        writeln!(f, "  model: {}", self.model)?;
-        write!(f, "  world: {}", self.world)
-    }
-}
-
-impl std::error::Error for Mismatch {}
 
 /// Performs the `operations` random operations that `seed` determines in the directories `worlds`, which are mounts of
 /// one empty directory (or one plain directory), the first in the first, the next in the next, and so on around;
@@ -79,7 +43,7 @@ struct Runner {
     /// In which world each slot is open.
     homes: [usize; SLOTS],
     step: usize,
-    history: VecDeque<String>,
+    history: History,
 }
 
 impl Runner {
@@ -98,7 +62,7 @@ impl Runner {
         let (Some(path), Some(first)) = (paths.first(), worlds.first_mut()) else {
             return Err(unusable(Path::new(""), "no directory at all".into()));
         };
-        let list = Operation::List { path: ".".into() };
+        let list = Operation::Name(OnName::List { path: ".".into() });
         let listed = first.perform(&list);
         if listed != Outcome::Names(std::collections::BTreeSet::new()) {
             return Err(unusable(path, format!("{listed:?}")));
@@ -106,7 +70,7 @@ impl Runner {
         let root = first.root().map_err(|errno| unusable(path, errno.to_string()))?;
         let abilities = first.abilities();
         let model = ModelWorld::new(&root, umask());
-        Ok(Runner { model, worlds, abilities, homes: [0; SLOTS], step: 0, history: VecDeque::new() })
+        Ok(Runner { model, worlds, abilities, homes: [0; SLOTS], step: 0, history: History::default() })
     }
 
     fn step(&mut self, operation: &Operation) -> Result<(), Mismatch> {
@@ -122,10 +86,10 @@ impl Runner {
             (_, Some(world)) => world.perform(operation),
         };
         if expected != Outcome::LeftOut {
-            self.note(at, operation, &shown);
+            self.history.note(&format!("{} in {at}: {operation:?}", self.step), &shown);
         }
         let agrees = match operation {
-            Operation::Seek { slot, offset, hole } if expected != Outcome::LeftOut => {
+            Operation::File(slot, OnFile::Seek { offset, hole }) if expected != Outcome::LeftOut => {
                 before.may_seek_answer(*slot, *offset, *hole, &shown)
             }
             _ => expected.allows(&shown, self.abilities.counts_subdirectories),
@@ -136,6 +100,9 @@ impl Runner {
                 format!("{expected:?}"),
                 format!("{shown:?}"),
             ));
+        }
+        if let (Operation::Open { slot, .. }, Outcome::Done) = (operation, &expected) {
+            self.move_slot(*slot, at);
         }
         if expected != Outcome::LeftOut {
             self.compare_paths(operation)?;
@@ -148,41 +115,45 @@ impl Runner {
     }
 
     /// Where an operation is done: open files where they were opened, all else in turn.
-    fn home(&mut self, operation: &Operation) -> usize {
+    fn home(&self, operation: &Operation) -> usize {
         let turn = self.step % self.worlds.len();
         match operation {
-            Operation::Open { slot, .. } => {
-                if let Some(home) = self.homes.get_mut(*slot) {
-                    // The place is closed first, which must happen where it was opened.
-                    if *home != turn
-                        && let Some(world) = self.worlds.get_mut(*home)
-                    {
-                        world.perform(&Operation::Close { slot: *slot });
-                    }
-                    *home = turn;
-                }
-                turn
-            }
-            other => match other.slot() {
-                Some(slot) => self.homes.get(slot).copied().unwrap_or(turn),
-                None => turn,
-            },
+            Operation::File(slot, _) => self.homes.get(*slot).copied().unwrap_or(turn),
+            Operation::Open { .. } | Operation::Name(_) | Operation::Object(_, _) => turn,
         }
+    }
+
+    /// A slot is now open in world `at`; what it had open elsewhere is closed there.
+    fn move_slot(&mut self, slot: usize, at: usize) {
+        let Some(home) = self.homes.get_mut(slot) else { return };
+        if let Some(world) = self.worlds.get_mut(*home)
+            && *home != at
+        {
+            world.perform(&Operation::File(slot, OnFile::Close));
+        }
+        *home = at;
     }
 
     /// Whether the file system can do it, and a program could: files open in two worlds cannot be copied between.
     fn is_possible(&self, operation: &Operation) -> bool {
         let abilities = self.abilities;
         match operation {
-            Operation::SetXattr { .. }
-            | Operation::ReadXattr { .. }
-            | Operation::ListXattrs { .. }
-            | Operation::RemoveXattr { .. } => abilities.xattrs,
-            Operation::Allocate { mode: 3, .. } => abilities.punches,
-            Operation::Allocate { mode: 16 | 17, .. } => abilities.zeroes,
-            Operation::Rename { flags: 2, .. } => abilities.exchanges,
-            Operation::Copy { from, to, .. } => self.homes.get(*from) == self.homes.get(*to),
-            _ => true,
+            Operation::Object(
+                _,
+                OnObject::SetXattr { .. }
+                | OnObject::ReadXattr { .. }
+                | OnObject::ListXattrs
+                | OnObject::RemoveXattr { .. },
+            ) => abilities.xattrs,
+            Operation::File(_, OnFile::Allocate { mode: 3, .. }) => abilities.punches,
+            Operation::File(_, OnFile::Allocate { mode: 16 | 17, .. }) => abilities.zeroes,
+            Operation::File(to, OnFile::CopyFrom { from, .. }) => {
+                self.homes.get(*from) == self.homes.get(*to)
+            }
+            Operation::Name(OnName::Rename { flags: 2, .. }) => abilities.exchanges,
+            Operation::Open { .. } | Operation::File(_, _) | Operation::Name(_) | Operation::Object(_, _) => {
+                true
+            }
         }
     }
 
@@ -190,7 +161,7 @@ impl Runner {
     fn compare_paths(&mut self, operation: &Operation) -> Result<(), Mismatch> {
         let next = (self.step + 1) % self.worlds.len();
         for path in operation.paths() {
-            let look = Operation::Stat { path: path.into(), follow: false };
+            let look = Operation::stat(path);
             let expected = self.model.perform(&look);
             let Some(world) = self.worlds.get_mut(next) else {
                 continue;
@@ -212,20 +183,7 @@ impl Runner {
             .map_err(|(asked, model, world)| self.mismatch(format!("in {at}: {asked}"), model, world))
     }
 
-    fn note(&mut self, at: usize, operation: &Operation, shown: &Outcome) {
-        if self.history.len() == HISTORY_MAX {
-            self.history.pop_front();
-        }
-        let mut outcome = format!("{shown:?}");
-        if outcome.len() > 80 {
-            outcome.truncate(outcome.floor_char_boundary(80));
-            outcome.push('…');
-        }
-        self.history.push_back(format!("{} in {at}: {operation:?} -> {outcome}", self.step));
-    }
-
     fn mismatch(&self, asked: String, model: String, world: String) -> Mismatch {
-        let history = self.history.iter().cloned().collect();
-        Mismatch { seed: None, step: self.step, asked, model, world, history }
+        Mismatch { seed: None, step: self.step, asked, model, world, history: self.history.lines() }
     }
 }

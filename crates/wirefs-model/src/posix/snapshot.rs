@@ -1,7 +1,7 @@
 //! Everything that a world shows, compared with everything that the model has.
 
 use crate::fs::{Body, Fs, Ino, ROOT};
-use crate::operation::{How, Operation};
+use crate::operation::{How, OnName, OnObject, Operation};
 use crate::posix::{DirectoryWorld, ModelWorld, World};
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ pub(super) fn compare(model: &mut ModelWorld, world: &mut DirectoryWorld) -> Res
     for (path, ino) in all_paths(&model.fs) {
         let operations = looks(&model.fs, &path, ino);
         for operation in operations {
-            if matches!(operation, Operation::ListXattrs { .. }) && !world.abilities.xattrs {
+            if matches!(operation, Operation::Object(_, OnObject::ListXattrs)) && !world.abilities.xattrs {
                 continue;
             }
             let (expected, shown) = (model.perform(&operation), world.perform(&operation));
@@ -53,17 +53,15 @@ pub(super) fn compare(model: &mut ModelWorld, world: &mut DirectoryWorld) -> Res
 
 /// What to ask about an object to see all of it.
 fn looks(fs: &Fs, path: &str, ino: Ino) -> Vec<Operation> {
-    let path = || path.to_string();
-    let mut looks =
-        vec![Operation::Stat { path: path(), follow: false }, Operation::ListXattrs { path: path() }];
+    let mut looks = vec![Operation::stat(path), Operation::Object(path.into(), OnObject::ListXattrs)];
     match fs.inode(ino).map(|inode| &inode.body) {
-        Ok(Body::Directory { .. }) => looks.push(Operation::List { path: path() }),
-        Ok(Body::Symlink(_)) => looks.push(Operation::Readlink { path: path() }),
+        Ok(Body::Directory { .. }) => looks.push(Operation::Name(OnName::List { path: path.into() })),
+        Ok(Body::Symlink(_)) => looks.push(Operation::Name(OnName::Readlink { path: path.into() })),
         Ok(Body::File(_) | Body::Node(_)) | Err(_) => {}
     }
     for name in fs.xattr_names(ino).unwrap_or_default() {
         let name = String::from_utf8_lossy(name).into_owned();
-        looks.push(Operation::ReadXattr { path: path(), name });
+        looks.push(Operation::Object(path.into(), OnObject::ReadXattr { name }));
     }
     looks
 }

@@ -9,11 +9,6 @@ static NEXT: AtomicU32 = AtomicU32::new(0);
 pub(crate) struct Scratch(PathBuf);
 
 impl Scratch {
-    /// A new one in the place for temporary files.
-    pub(crate) fn new() -> Scratch {
-        Scratch::within(&std::env::temp_dir())
-    }
-
     /// A new one in `place`.
     pub(crate) fn within(place: &Path) -> Scratch {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);

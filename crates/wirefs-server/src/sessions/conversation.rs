@@ -80,11 +80,7 @@ impl Conversation {
             Outstanding::Job(key) => Some(*key),
             Outstanding::Flush(_) => None,
         };
-        self.tags
-            .values()
-            .filter_map(job)
-            .chain(self.answering.values().copied())
-            .collect()
+        self.tags.values().filter_map(job).chain(self.answering.values().copied()).collect()
     }
 }
 
@@ -127,11 +123,7 @@ impl Sessions {
                 errno: Errno::Protocol,
                 ename: Text::new(fault.to_string().as_bytes()),
             });
-            let complaint = Output::Reply {
-                connection,
-                tag: NOTAG,
-                reply,
-            };
+            let complaint = Output::Reply { connection, tag: NOTAG, reply };
             self.outputs.push_back(complaint);
             self.part(now, connection, Parting::Fault(fault));
         }
@@ -198,9 +190,7 @@ impl Sessions {
         let Some(conversation) = self.conversations.get_mut(&connection) else {
             return Ok(());
         };
-        let msize = usize::try_from(asked.msize)
-            .unwrap_or(usize::MAX)
-            .min(MESSAGE_BYTES_MAX);
+        let msize = usize::try_from(asked.msize).unwrap_or(usize::MAX).min(MESSAGE_BYTES_MAX);
         if msize < MSIZE_MIN {
             return Err(PeerFault::MsizeTooSmall { msize: asked.msize });
         }
@@ -252,12 +242,7 @@ impl Sessions {
         owner.attaching += 1;
         owner.known_to_tree = true;
         self.enter(connection, Stage::Attaching(session, tag, path.clone()));
-        self.outputs.push_back(Output::Attach {
-            connection,
-            session,
-            path,
-            before,
-        });
+        self.outputs.push_back(Output::Attach { connection, session, path, before });
         Ok(())
     }
 
@@ -272,10 +257,7 @@ impl Sessions {
             owner.attaching = owner.attaching.saturating_sub(1);
         }
         self.end_if_over(session);
-        let stage = self
-            .conversations
-            .get(&connection)
-            .map(|conversation| conversation.stage.clone());
+        let stage = self.conversations.get(&connection).map(|conversation| conversation.stage.clone());
         let Some(Stage::Attaching(_, tag, path)) = stage else {
             return;
         };
@@ -296,11 +278,7 @@ impl Sessions {
             Err(errno) => (Stage::Agreed(session), Reply::Error(Rerror::from(errno))),
         };
         self.enter(connection, stage);
-        self.outputs.push_back(Output::Reply {
-            connection,
-            tag,
-            reply,
-        });
+        self.outputs.push_back(Output::Reply { connection, tag, reply });
     }
 
     fn enter(&mut self, connection: ConnectionKey, stage: Stage) {
@@ -311,11 +289,7 @@ impl Sessions {
 
     /// Answers at once. Never fails: it returns what its callers return.
     fn reply(&mut self, connection: ConnectionKey, tag: Tag, reply: Reply) -> Result<(), PeerFault> {
-        self.outputs.push_back(Output::Reply {
-            connection,
-            tag,
-            reply,
-        });
+        self.outputs.push_back(Output::Reply { connection, tag, reply });
         Ok(())
     }
 }

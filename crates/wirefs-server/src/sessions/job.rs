@@ -58,20 +58,15 @@ impl Sessions {
     ) {
         let order = Order::of(&request);
         let key = JobKey(self.jobs_begun);
-        let (Some(owner), Some(conversation)) = (
-            self.sessions.get_mut(&session),
-            self.conversations.get_mut(&connection),
-        ) else {
+        let (Some(owner), Some(conversation)) =
+            (self.sessions.get_mut(&session), self.conversations.get_mut(&connection))
+        else {
             return;
         };
         match order {
             Order::Free if owner.free_bytes + bytes > FREE_BYTES_MAX => {
                 let reply = Reply::Error(Rerror::from(Errno::NoMemory));
-                self.outputs.push_back(Output::Reply {
-                    connection,
-                    tag,
-                    reply,
-                });
+                self.outputs.push_back(Output::Reply { connection, tag, reply });
                 return;
             }
             Order::Free => owner.free_bytes += bytes,
@@ -117,10 +112,7 @@ impl Sessions {
 
     /// Starts the next ordered job when it is somebody's turn.
     fn advance(&mut self, session: SessionKey) {
-        let next = self
-            .sessions
-            .get_mut(&session)
-            .and_then(|owner| owner.lane.next());
+        let next = self.sessions.get_mut(&session).and_then(|owner| owner.lane.next());
         if let Some((key, request)) = next {
             self.execute(key, request);
         }
@@ -131,11 +123,7 @@ impl Sessions {
         let Some(session) = self.jobs.get(&key).map(|pending| pending.session) else {
             return;
         };
-        if self
-            .sessions
-            .get_mut(&session)
-            .is_some_and(|owner| owner.lane.pass(key))
-        {
+        if self.sessions.get_mut(&session).is_some_and(|owner| owner.lane.pass(key)) {
             self.advance(session);
         }
     }
@@ -168,11 +156,7 @@ impl Sessions {
         let Some(connection) = connection else { return };
         for tag in flushes {
             let reply = Reply::Flush(Rflush {});
-            self.outputs.push_back(Output::Reply {
-                connection,
-                tag,
-                reply,
-            });
+            self.outputs.push_back(Output::Reply { connection, tag, reply });
         }
     }
 
@@ -212,11 +196,7 @@ impl Sessions {
         };
         let Some((key, pending)) = waits_for.and_then(|key| Some((key, self.jobs.get_mut(&key)?))) else {
             let reply = Reply::Flush(Rflush {});
-            self.outputs.push_back(Output::Reply {
-                connection,
-                tag,
-                reply,
-            });
+            self.outputs.push_back(Output::Reply { connection, tag, reply });
             return;
         };
         pending.flushes.push(tag);

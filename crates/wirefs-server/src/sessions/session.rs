@@ -97,10 +97,7 @@ impl Sessions {
         if let Some(older) = older {
             self.part(now, older, Parting::Replaced);
         }
-        let busy = self
-            .sessions
-            .get(&key)
-            .is_some_and(|owner| owner.jobs > ORPHANS_MAX);
+        let busy = self.sessions.get(&key).is_some_and(|owner| owner.jobs > ORPHANS_MAX);
         if busy {
             self.leave(now, key, connection);
             return Err((Errno::Busy, Parting::SessionBusy));
@@ -126,12 +123,8 @@ impl Sessions {
     /// Ends the sessions whose grace is over ([`Input::Tick`](super::Input::Tick)).
     pub(super) fn expire(&mut self, now: Time) {
         let over = |owner: &Session| owner.expires().is_some_and(|until| until <= now);
-        let keys: Vec<SessionKey> = self
-            .sessions
-            .iter()
-            .filter(|(_, owner)| over(owner))
-            .map(|(key, _)| *key)
-            .collect();
+        let keys: Vec<SessionKey> =
+            self.sessions.iter().filter(|(_, owner)| over(owner)).map(|(key, _)| *key).collect();
         for key in keys {
             self.end(key);
         }

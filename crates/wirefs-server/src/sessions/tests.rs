@@ -18,20 +18,10 @@ use world::*;
 fn version_is_agreed_on_with_the_smaller_message_size() {
     let mut world = World::new();
     let outputs = world.receive(A, NOTAG, version(1, 150_000));
-    let [
-        Output::Reply {
-            tag: NOTAG,
-            reply: Reply::Version(answer),
-            ..
-        },
-    ] = outputs.as_slice()
-    else {
+    let [Output::Reply { tag: NOTAG, reply: Reply::Version(answer), .. }] = outputs.as_slice() else {
         panic!("{outputs:?}");
     };
-    assert_eq!(
-        (answer.msize, answer.resumed, answer.boot),
-        (150_000, false, BOOT)
-    );
+    assert_eq!((answer.msize, answer.resumed, answer.boot), (150_000, false, BOOT));
     assert_eq!(answer.version.as_bytes(), b"op2");
 }
 
@@ -41,19 +31,11 @@ fn unknown_version_is_told_so_and_may_be_asked_again() {
     let mut other = version_body(1, 1 << 20);
     other.version = wirefs_op::wire::Text::new(b"op9");
     let outputs = world.receive(A, NOTAG, Request::Version(other));
-    assert!(
-        matches!(outputs.as_slice(), [Output::Reply { reply: Reply::Version(answer), .. }]
-            if answer.version.as_bytes() == b"unknown")
-    );
+    assert!(matches!(outputs.as_slice(), [Output::Reply { reply: Reply::Version(answer), .. }]
+            if answer.version.as_bytes() == b"unknown"));
     assert_eq!(world.sessions.sessions(), 0);
     let outputs = world.receive(A, NOTAG, version(1, 1 << 20));
-    assert!(matches!(
-        outputs.as_slice(),
-        [Output::Reply {
-            reply: Reply::Version(_),
-            ..
-        }]
-    ));
+    assert!(matches!(outputs.as_slice(), [Output::Reply { reply: Reply::Version(_), .. }]));
 }
 
 #[test]
@@ -73,11 +55,7 @@ fn first_message_other_than_version_is_the_peers_fault() {
 #[test]
 fn second_version_is_the_peers_fault() {
     let mut world = World::attached();
-    assert_blamed(
-        &world.receive(A, NOTAG, version(1, 1 << 20)),
-        A,
-        PeerFault::SecondVersion,
-    );
+    assert_blamed(&world.receive(A, NOTAG, version(1, 1 << 20)), A, PeerFault::SecondVersion);
 }
 
 #[test]
@@ -98,30 +76,14 @@ fn refused_attach_may_be_tried_again() {
     let mut world = World::new();
     world.receive(A, NOTAG, version(1, 1 << 20));
     let outputs = world.receive(A, Tag(1), attach(b"gone"));
-    let [
-        Output::Attach {
-            session,
-            before: None,
-            ..
-        },
-    ] = outputs.as_slice()
-    else {
+    let [Output::Attach { session, before: None, .. }] = outputs.as_slice() else {
         panic!("{outputs:?}");
     };
-    let refused = Input::Attached {
-        connection: A,
-        session: *session,
-        result: Err(Errno::NotFound),
-    };
+    let refused = Input::Attached { connection: A, session: *session, result: Err(Errno::NotFound) };
     let outputs = world.handle(refused);
-    assert!(
-        matches!(outputs.as_slice(), [Output::Reply { tag: Tag(1), reply: Reply::Error(error), .. }]
-            if error.errno == Errno::NotFound)
-    );
-    assert!(matches!(
-        world.receive(A, Tag(1), attach(b"")).as_slice(),
-        [Output::Attach { .. }]
-    ));
+    assert!(matches!(outputs.as_slice(), [Output::Reply { tag: Tag(1), reply: Reply::Error(error), .. }]
+            if error.errno == Errno::NotFound));
+    assert!(matches!(world.receive(A, Tag(1), attach(b"")).as_slice(), [Output::Attach { .. }]));
 }
 
 #[test]
@@ -147,11 +109,7 @@ fn request_without_a_tag_and_version_with_one_are_the_peers_fault() {
     let mut world = World::attached();
     assert_blamed(&world.receive(A, NOTAG, stat()), A, PeerFault::StrayTag(NOTAG));
     let mut world = World::new();
-    assert_blamed(
-        &world.receive(A, Tag(4), version(1, 1 << 20)),
-        A,
-        PeerFault::StrayTag(Tag(4)),
-    );
+    assert_blamed(&world.receive(A, Tag(4), version(1, 1 << 20)), A, PeerFault::StrayTag(Tag(4)));
 }
 
 #[test]
@@ -169,10 +127,7 @@ fn message_over_the_agreed_size_is_the_peers_fault() {
     let mut world = World::new();
     world.receive(A, NOTAG, version(1, u32::try_from(MSIZE_MIN).unwrap()));
     let outputs = world.handle(Input::Received(A, vec![0; MSIZE_MIN].into()));
-    assert!(matches!(
-        closed(&outputs, A),
-        Some(Parting::Fault(PeerFault::Oversized { .. }))
-    ));
+    assert!(matches!(closed(&outputs, A), Some(Parting::Fault(PeerFault::Oversized { .. }))));
 }
 
 #[test]
@@ -191,14 +146,7 @@ fn ping_is_answered_at_once_even_behind_a_running_change() {
     let mut world = World::attached();
     world.execute(A, Tag(1), put(1));
     let outputs = world.receive(A, Tag(2), ping());
-    assert!(matches!(
-        outputs.as_slice(),
-        [Output::Reply {
-            tag: Tag(2),
-            reply: Reply::Ping(_),
-            ..
-        }]
-    ));
+    assert!(matches!(outputs.as_slice(), [Output::Reply { tag: Tag(2), reply: Reply::Ping(_), .. }]));
 }
 
 #[test]
@@ -210,12 +158,7 @@ fn free_requests_beyond_their_memory_are_refused_without_blame() {
         let outputs = world.receive(A, Tag(tag), stat_at(&path));
         match outputs.as_slice() {
             [Output::Execute(_)] => {}
-            [
-                Output::Reply {
-                    reply: Reply::Error(error),
-                    ..
-                },
-            ] => {
+            [Output::Reply { reply: Reply::Error(error), .. }] => {
                 assert_eq!(error.errno, Errno::NoMemory);
                 refused += 1;
             }

@@ -14,7 +14,9 @@ fn through_shell(words: &[&[u8]]) -> Vec<u8> {
 
 #[test]
 fn any_path_reaches_the_other_side_as_one_word() {
-    for path in [&b"a b"[..], b"it's", b"$HOME", b"`id`", b"\xff\xfe\\n", b"", b"-rf", b"a\nb", b"''", b"*;&|<>!"] {
+    for path in
+        [&b"a b"[..], b"it's", b"$HOME", b"`id`", b"\xff\xfe\\n", b"", b"-rf", b"a\nb", b"''", b"*;&|<>!"]
+    {
         let expected = [path, b"|"].concat();
         assert_eq!(through_shell(&[path]), expected, "{path:?}");
     }

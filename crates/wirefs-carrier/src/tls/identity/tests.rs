@@ -1,1 +1,24 @@
+use super::*;
 
+#[test]
+fn a_key_file_of_another_kind_is_named_and_not_replaced() {
+    let directory = std::env::temp_dir().join(format!("wirefs-carrier-identity-{}", std::process::id()));
+    private_file::make_directory(&directory).unwrap();
+    let path = directory.join(KEY_FILE);
+    assert!(private_file::create(&path, "not a key\n", 0o600).unwrap());
+    let error = Identity::open(&directory).unwrap_err();
+    assert_eq!(error.path, path);
+    assert!(error.to_string().contains("is not an ed25519 private key; move it away"), "{error}");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "not a key\n");
+    std::fs::remove_dir_all(&directory).unwrap();
+}
+
+#[test]
+fn a_generated_key_reads_back_as_itself() {
+    let path = Path::new("identity.pem");
+    let pem = generate(path).unwrap();
+    assert!(pem.lines().all(|line| line.len() <= PEM_LINE_CHARS));
+    let identity = Identity::from_pem(path, &pem).unwrap();
+    assert_eq!(PublicKey::parse(&identity.line()), Some(identity.public_key()));
+    assert_eq!(Identity::from_pem(path, &pem).unwrap().public_key(), identity.public_key());
+}

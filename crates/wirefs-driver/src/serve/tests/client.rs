@@ -1,10 +1,11 @@
 //! A client that says what it is told to, and short words for requests.
 
-use super::super::{ServeOptions, Server};
+use super::super::{ServeOptions, ServeStatus, Server};
 use super::script::{PATIENCE, Script};
 use bytes::Bytes;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Instant;
 use wirefs_carrier::{Carrier, Class, FrameSource, Outbox, memory};
 use wirefs_op::message::attach::Tattach;
 use wirefs_op::message::commit::{CommitScope, Tcommit};
@@ -23,6 +24,15 @@ pub(super) fn server() -> (Server, Arc<Script>) {
     let script = Arc::new(Script::default());
     let server = Server::start(script.clone(), ServeOptions::new(BootId(5))).unwrap();
     (server, script)
+}
+
+/// Waits until the server's status is as it should be.
+pub(super) fn await_status(server: &Server, holds: impl Fn(&ServeStatus) -> bool) {
+    let until = Instant::now() + PATIENCE;
+    while !holds(&server.status()) {
+        assert!(Instant::now() < until, "never came: {:?}", server.status());
+        std::thread::yield_now();
+    }
 }
 
 /// One end of a connection to a server.

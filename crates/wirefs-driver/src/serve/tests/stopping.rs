@@ -19,11 +19,7 @@ fn stop_finishes_what_runs_and_ends_all_sessions() {
     std::thread::scope(|scope| {
         let stop = scope.spawn(|| server.stop());
         // The waiting lock is given up first, so its end tells that the stop has begun.
-        let until = std::time::Instant::now() + super::script::PATIENCE;
-        while server.status().running > 1 {
-            assert!(std::time::Instant::now() < until);
-            std::thread::yield_now();
-        }
+        await_status(&server, |status| status.running == 1);
         script.open_gate();
         assert!(stop.join().unwrap());
     });

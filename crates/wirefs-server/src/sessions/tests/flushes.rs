@@ -49,10 +49,7 @@ fn tag_of_a_reply_that_is_being_queued_can_be_used_again() {
     let first = world.execute(A, Tag(1), stat());
     world.handle(Input::Answering(first.key));
     let second = world.execute(A, Tag(1), stat());
-    assert_eq!(
-        world.receive(A, Tag(2), flush(Tag(1))),
-        [Output::Stop(second.key)]
-    );
+    assert_eq!(world.receive(A, Tag(2), flush(Tag(1))), [Output::Stop(second.key)]);
     assert!(world.handle(Input::Replied(first.key)).is_empty());
     assert!(world.handle(Input::Finished(first.key)).is_empty());
     assert!(is_rflush(&world.handle(Input::Finished(second.key)), Tag(2)));
@@ -78,10 +75,7 @@ fn flushed_commit_that_still_waits_for_its_turn_is_dropped() {
     world.receive(A, Tag(2), commit());
     world.receive(A, Tag(3), put(1));
     assert!(is_rflush(&world.receive(A, Tag(4), flush(Tag(2))), Tag(4)));
-    assert_eq!(
-        executed(&world.handle(Input::Finished(change.key))).unwrap().tag,
-        Tag(3)
-    );
+    assert_eq!(executed(&world.handle(Input::Finished(change.key))).unwrap().tag, Tag(3));
 }
 
 #[test]
@@ -91,8 +85,5 @@ fn flush_of_a_flush_waits_for_the_same_end() {
     world.receive(A, Tag(2), flush(Tag(1)));
     world.receive(A, Tag(3), flush(Tag(2)));
     let outputs = world.handle(Input::Finished(lock.key));
-    assert!(
-        is_rflush(&outputs[..1], Tag(2)) && is_rflush(&outputs[1..], Tag(3)),
-        "{outputs:?}"
-    );
+    assert!(is_rflush(&outputs[..1], Tag(2)) && is_rflush(&outputs[1..], Tag(3)), "{outputs:?}");
 }

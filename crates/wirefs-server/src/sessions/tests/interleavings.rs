@@ -58,16 +58,11 @@ struct Observer {
 
 impl Observer {
     fn connection(&self, choice: u8) -> Option<ConnectionKey> {
-        self.live
-            .get(usize::from(choice) % self.live.len().max(1))
-            .copied()
+        self.live.get(usize::from(choice) % self.live.len().max(1)).copied()
     }
 
     fn job(&self, choice: u8) -> Option<JobKey> {
-        self.running
-            .keys()
-            .nth(usize::from(choice) % self.running.len().max(1))
-            .copied()
+        self.running.keys().nth(usize::from(choice) % self.running.len().max(1)).copied()
     }
 
     fn gone(&mut self, connection: ConnectionKey) {
@@ -79,25 +74,16 @@ impl Observer {
         let mut attaches = Vec::new();
         for output in outputs {
             match output {
-                Output::Reply {
-                    connection,
-                    tag,
-                    reply,
-                } => {
+                Output::Reply { connection, tag, reply } => {
                     if matches!(reply, Reply::Flush(_)) {
                         assert!(self.flushing.remove(&(connection, tag)), "an Rflush too many");
                     }
                 }
-                Output::Attach {
-                    connection, session, ..
-                } => attaches.push((connection, session)),
+                Output::Attach { connection, session, .. } => attaches.push((connection, session)),
                 Output::Execute(job) => self.started(job),
                 Output::Stop(key) => {
                     let order = self.running.get(&key).map(|(job, _)| job.order);
-                    assert!(
-                        matches!(order, Some(Order::Free | Order::Turn)),
-                        "{key:?} stopped"
-                    );
+                    assert!(matches!(order, Some(Order::Free | Order::Turn)), "{key:?} stopped");
                 }
                 Output::EndSession(session) => {
                     assert!(self.running.values().all(|(job, _)| job.session != session));
@@ -108,11 +94,7 @@ impl Observer {
         }
         for (connection, session) in attaches {
             let result = Ok(root());
-            let outputs = world.handle(Input::Attached {
-                connection,
-                session,
-                result,
-            });
+            let outputs = world.handle(Input::Attached { connection, session, result });
             self.watch(world, outputs);
         }
     }
@@ -120,10 +102,7 @@ impl Observer {
     fn started(&mut self, job: Job) {
         assert!(!self.ended.contains(&job.session), "a job after the end");
         if job.order != Order::Free {
-            assert!(
-                self.turns.insert(job.session, job.key).is_none(),
-                "two turns at once"
-            );
+            assert!(self.turns.insert(job.session, job.key).is_none(), "two turns at once");
         }
         if let Request::Put(put) = &job.request {
             let last = self.started.insert(job.session, put.offset);
@@ -147,10 +126,8 @@ fn happen(world: &mut World, observer: &mut Observer, event: Event) {
         }
         Event::Connect => None,
         Event::Resume(choice, id) => observer.connection(choice).map(|connection| {
-            let outputs = world.handle(Input::Received(
-                connection,
-                version(id, 1 << 20).encode(NOTAG).to_body(),
-            ));
+            let outputs =
+                world.handle(Input::Received(connection, version(id, 1 << 20).encode(NOTAG).to_body()));
             observer.watch(world, outputs);
             Input::Received(connection, attach(b"").encode(Tag(0)).to_body())
         }),
@@ -195,9 +172,9 @@ fn happen(world: &mut World, observer: &mut Observer, event: Event) {
             world.now = world.now + std::time::Duration::from_secs(seconds.into());
             Some(Input::Tick)
         }
-        Event::Noise(choice, bytes) => observer
-            .connection(choice)
-            .map(|connection| Input::Received(connection, bytes.into())),
+        Event::Noise(choice, bytes) => {
+            observer.connection(choice).map(|connection| Input::Received(connection, bytes.into()))
+        }
     };
     if let Some(input) = input {
         let outputs = world.handle(input);

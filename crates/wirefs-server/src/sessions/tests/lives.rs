@@ -22,14 +22,7 @@ fn session_is_resumed_with_the_same_key_and_what_the_tree_said() {
     );
     assert_eq!(world.sessions.deadline(), None);
     let outputs = world.receive(C, Tag(0), attach(b""));
-    let [
-        Output::Attach {
-            session,
-            before: Some(said),
-            ..
-        },
-    ] = outputs.as_slice()
-    else {
+    let [Output::Attach { session, before: Some(said), .. }] = outputs.as_slice() else {
         panic!("{outputs:?}");
     };
     assert_eq!((*session, said), (before.session, &root()));
@@ -44,10 +37,7 @@ fn session_with_a_new_connection_loses_the_older() {
     assert_eq!(closed(&outputs, A), Some(Parting::Replaced));
     assert!(outputs.contains(&Output::Stop(stream.key)));
     assert!(!outputs.contains(&Output::Stop(change.key)));
-    assert!(
-        world.handle(Input::Disconnected(A)).is_empty(),
-        "it is forgotten already"
-    );
+    assert!(world.handle(Input::Disconnected(A)).is_empty(), "it is forgotten already");
     assert!(world.receive(A, Tag(3), stat()).is_empty());
     assert_eq!(world.sessions.deadline(), None);
 }
@@ -82,10 +72,7 @@ fn session_without_connection_ends_after_its_grace() {
 fn session_that_never_attached_ends_with_its_connection() {
     let mut world = World::new();
     world.receive(A, NOTAG, version(1, 1 << 20));
-    assert!(
-        world.handle(Input::Disconnected(A)).is_empty(),
-        "the tree never heard of it"
-    );
+    assert!(world.handle(Input::Disconnected(A)).is_empty(), "the tree never heard of it");
     assert_eq!(world.sessions.sessions(), 0);
 }
 
@@ -128,14 +115,7 @@ fn tree_hears_of_the_end_only_when_nothing_runs_any_more() {
     let last = executed(&world.handle(Input::Finished(change.key))).unwrap();
     let end = world.handle(Input::Finished(last.key));
     assert_eq!(end, [Output::EndSession(change.session)]);
-    assert_eq!(
-        (
-            world.sessions.sessions(),
-            world.sessions.jobs(),
-            world.sessions.connections()
-        ),
-        (0, 0, 0)
-    );
+    assert_eq!((world.sessions.sessions(), world.sessions.jobs(), world.sessions.connections()), (0, 0, 0));
 }
 
 #[test]
@@ -147,10 +127,6 @@ fn stop_during_an_attach_ends_the_session_after_it() {
         panic!("{outputs:?}");
     };
     assert!(!world.handle(Input::Stop).contains(&Output::EndSession(*session)));
-    let outputs = world.handle(Input::Attached {
-        connection: A,
-        session: *session,
-        result: Ok(root()),
-    });
+    let outputs = world.handle(Input::Attached { connection: A, session: *session, result: Ok(root()) });
     assert_eq!(outputs, [Output::EndSession(*session)]);
 }

@@ -7,9 +7,7 @@ use crate::sessions::{Input, Output};
 use wirefs_op::{Request, Tag};
 
 fn offset(request: &Request) -> u64 {
-    let Request::Put(put) = request else {
-        panic!("{request:?}")
-    };
+    let Request::Put(put) = request else { panic!("{request:?}") };
     put.offset
 }
 
@@ -21,10 +19,7 @@ fn changes_run_one_after_the_other_in_the_order_received() {
         assert!(world.receive(A, Tag(number), put(number.into())).is_empty());
     }
     for number in 1..20 {
-        assert!(
-            world.handle(Input::Replied(running.key)).is_empty(),
-            "a reply does not end the work"
-        );
+        assert!(world.handle(Input::Replied(running.key)).is_empty(), "a reply does not end the work");
         running = executed(&world.handle(Input::Finished(running.key))).unwrap();
         assert_eq!(offset(&running.request), number);
     }
@@ -62,14 +57,8 @@ fn commit_waits_for_the_changes_before_it_and_then_lets_others_pass() {
     assert_eq!(commit.tag, Tag(1));
     let after = executed(&world.handle(Input::TurnPassed(commit.key))).unwrap();
     assert_eq!(after.tag, Tag(2));
-    assert!(
-        world.handle(Input::TurnPassed(commit.key)).is_empty(),
-        "a turn passes once"
-    );
-    assert!(
-        world.handle(Input::Finished(commit.key)).is_empty(),
-        "the turn is another's by now"
-    );
+    assert!(world.handle(Input::TurnPassed(commit.key)).is_empty(), "a turn passes once");
+    assert!(world.handle(Input::Finished(commit.key)).is_empty(), "the turn is another's by now");
     assert!(world.handle(Input::Finished(after.key)).is_empty());
 }
 
@@ -108,12 +97,6 @@ fn drain_gives_up_waiting_locks_and_nothing_else() {
     world.execute(A, Tag(2), stat());
     let lock = world.execute(A, Tag(3), lock());
     assert_eq!(world.handle(Input::Drain), [Output::Stop(lock.key)]);
-    assert!(
-        world.receive(A, Tag(4), stat()).is_empty(),
-        "nothing more is taken"
-    );
-    assert_eq!(
-        executed(&world.handle(Input::Finished(change.key))).unwrap().tag,
-        Tag(1)
-    );
+    assert!(world.receive(A, Tag(4), stat()).is_empty(), "nothing more is taken");
+    assert_eq!(executed(&world.handle(Input::Finished(change.key))).unwrap().tag, Tag(1));
 }

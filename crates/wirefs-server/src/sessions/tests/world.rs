@@ -34,11 +34,7 @@ pub(super) struct World {
 impl World {
     /// Two connections, nothing said.
     pub(super) fn new() -> World {
-        let mut world = World {
-            sessions: Sessions::new(BOOT),
-            now: Time(1_000),
-            before_us: 2,
-        };
+        let mut world = World { sessions: Sessions::new(BOOT), now: Time(1_000), before_us: 2 };
         world.handle(Input::Connected(A));
         world.handle(Input::Connected(B));
         world
@@ -74,28 +70,15 @@ impl World {
         hello.session = id;
         let outputs = self.receive(connection, NOTAG, Request::Version(hello));
         let resumed = outputs.iter().find_map(|output| match output {
-            Output::Reply {
-                reply: Reply::Version(answer),
-                ..
-            } => Some(answer.resumed),
+            Output::Reply { reply: Reply::Version(answer), .. } => Some(answer.resumed),
             _ => None,
         });
         let outputs = self.receive(connection, Tag(0), attach(b""));
         let [Output::Attach { session, .. }] = outputs.as_slice() else {
             panic!("{outputs:?}");
         };
-        let outputs = self.handle(Input::Attached {
-            connection,
-            session: *session,
-            result: Ok(root()),
-        });
-        assert!(matches!(
-            outputs.as_slice(),
-            [Output::Reply {
-                reply: Reply::Attach(_),
-                ..
-            }]
-        ));
+        let outputs = self.handle(Input::Attached { connection, session: *session, result: Ok(root()) });
+        assert!(matches!(outputs.as_slice(), [Output::Reply { reply: Reply::Attach(_), .. }]));
         resumed.expect("no Rversion")
     }
 
@@ -131,21 +114,13 @@ pub(super) fn assert_blamed(outputs: &[Output], whose: ConnectionKey, fault: Pee
         matches!(output, Output::Reply { connection, tag: NOTAG, reply: Reply::Error(error) }
             if *connection == whose && error.errno == Errno::Protocol)
     });
-    let close = Output::Close {
-        connection: whose,
-        why: Parting::Fault(fault),
-    };
+    let close = Output::Close { connection: whose, why: Parting::Fault(fault) };
     let closed = outputs.iter().position(|output| *output == close);
     assert!(told.is_some() && told < closed, "{outputs:?}");
 }
 
 pub(super) fn version_body(id: u8, msize: u32) -> Tversion {
-    Tversion {
-        msize,
-        version: Text::new(VERSION),
-        features: 0,
-        session: SessionId([id; 16]),
-    }
+    Tversion { msize, version: Text::new(VERSION), features: 0, session: SessionId([id; 16]) }
 }
 
 pub(super) fn version(id: u8, msize: u32) -> Request {
@@ -174,9 +149,7 @@ pub(super) fn stat_at(path: &[u8]) -> Request {
 }
 
 pub(super) fn ordered_stat() -> Request {
-    let Request::Get(mut get) = stat() else {
-        unreachable!("stat() is a Tget")
-    };
+    let Request::Get(mut get) = stat() else { unreachable!("stat() is a Tget") };
     get.mode = get.mode.and(GetMode::ORDERED);
     Request::Get(get)
 }
@@ -198,10 +171,7 @@ pub(super) fn put_bytes(offset: u64, count: usize) -> Request {
 }
 
 pub(super) fn commit() -> Request {
-    Request::Commit(Tcommit {
-        target: Target::at(TreePath::root()),
-        scope: CommitScope::File,
-    })
+    Request::Commit(Tcommit { target: Target::at(TreePath::root()), scope: CommitScope::File })
 }
 
 pub(super) fn lock() -> Request {
@@ -210,12 +180,7 @@ pub(super) fn lock() -> Request {
         action: LockAction::Wait,
         family: LockFamily::Posix,
         owner: 1,
-        range: LockRange {
-            kind: LockKind::Write,
-            start: 0,
-            end: u64::MAX,
-            pid: 1,
-        },
+        range: LockRange { kind: LockKind::Write, start: 0, end: u64::MAX, pid: 1 },
     })
 }
 

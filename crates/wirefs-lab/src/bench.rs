@@ -1,0 +1,214 @@
+//! Workloads measured on several peers, interleaved, over links of several lengths.
+//!
+//! For each length a new pair of hosts; in it, for each run, each workload on each peer in turn, so that a change of
+//! the machine's mood meets all of them alike. What is reported is the median over the runs.
+
+mod measure;
+mod mount;
+mod peer;
+mod report;
+mod samples;
+mod scene;
+
+pub use measure::work;
+pub use peer::Peer;
+pub use report::{Page, to_json, to_markdown};
+pub use samples::{Outcome, Sample, Samples, Series};
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use crate::error::LabError;
+use crate::profile::LinkProfile;
+use crate::program;
+use crate::workload::{Place, Scale, Start, Step, Workload};
+use measure::Task;
+use scene::Scene;
+
+/// The most runs of one benchmark.
+pub const RUNS_MAX: usize = 100;
+
+/// What to measure.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Round-trip times; zero without rate or loss is a plain veth pair.
+    pub rtts: Vec<Duration>,
+    /// Everything else about the link.
+    pub profile: LinkProfile,
+    /// Which workloads, in order.
+    pub workloads: Vec<&'static Workload>,
+    /// Which peers, `local` among them: the others are compared with it.
+    pub peers: Vec<Peer>,
+    /// How often.
+    pub runs: usize,
+    /// Whether `scale` was made from [`Scale::SHORT`].
+    pub short: bool,
+    /// How much of everything.
+    pub scale: Scale,
+    /// Whether steps that begin with a long pause are measured.
+    pub pauses: bool,
+    /// A step that takes longer is stopped, and reported as such.
+    pub limit: Duration,
+    /// The `wirefs` program.
+    pub wirefs: PathBuf,
+    /// The `wirefs-lab` program, which runs the workloads.
+    pub wirefs_lab: PathBuf,
+    /// A directory, not there yet, for trees and mount points.
+    pub scratch: PathBuf,
+    /// Set from outside, it ends the benchmark soon and in order.
+    pub stop: Arc<AtomicBool>,
+}
+
+impl Plan {
+    /// Fails when a program that the plan needs is not on the machine.
+    ///
+    /// # Errors
+    /// [`LabError::MissingProgram`], which says how to install it.
+    pub fn check_programs(&self) -> Result<(), LabError> {
+        let by_workloads = self.workloads.iter().flat_map(|workload| workload.programs);
+        let by_peers = self.peers.iter().flat_map(|peer| peer.programs());
+        for (name, package) in by_workloads.chain(by_peers) {
+            program::find(name, package)?;
+        }
+        if self.peers.contains(&Peer::Wirefs) && !self.wirefs.is_file() {
+            return Err(LabError::MissingProgram {
+                program: self.wirefs.display().to_string(),
+                remedy: "build it: cargo build --release -p wirefs".to_owned(),
+            });
+        }
+        Ok(())
+    }
+
+    /// Measures everything; `tell` hears a line as each step is done.
+    ///
+    /// # Errors
+    /// The first thing that cannot be set up. A step that fails is an [`Outcome`], not an error.
+    pub fn run(&self, tell: &mut dyn FnMut(&str)) -> Result<Samples, LabError> {
+        self.check_programs()?;
+        fs::create_dir(&self.scratch)
+            .map_err(|error| LabError::io(format!("make {}", self.scratch.display()), error))?;
+        let _scratch = Scratch(&self.scratch);
+        let mut samples = Samples::default();
+        for rtt in &self.rtts {
+            let scene = Scene::new(self, *rtt)?;
+            for _ in 0..self.runs {
+                for (workload, peer) in
+                    self.workloads.iter().flat_map(|w| self.peers.iter().map(move |p| (*w, *p)))
+                {
+                    self.run_one(&scene, workload, peer, &mut samples, tell)?;
+                }
+            }
+        }
+        Ok(samples)
+    }
+
+    /// Runs one workload on one peer, once.
+    fn run_one(
+        &self,
+        scene: &Scene<'_>,
+        workload: &'static Workload,
+        peer: Peer,
+        samples: &mut Samples,
+        tell: &mut dyn FnMut(&str),
+    ) -> Result<(), LabError> {
+        let steps = workload.steps.iter().filter(|step| self.takes(step, peer));
+        // One that was stopped at the limit would be again.
+        let steps: Vec<&'static Step> =
+            steps.take_while(|step| !samples.was_stopped(scene.rtt(), workload, step, peer)).collect();
+        let mut record = |step: &'static Step, outcome: Outcome| {
+            tell(&format!(
+                "{} ms  {} {}  {}: {outcome}",
+                scene.rtt().as_millis(),
+                workload.name,
+                step.name,
+                peer.name()
+            ));
+            samples.add(Series { rtt: scene.rtt(), workload, step, peer }, outcome);
+        };
+        if peer == Peer::Bare {
+            for step in steps {
+                record(step, scene.transfer(step, self.scale.bulk_bytes)?);
+            }
+            return Ok(());
+        }
+        if steps.is_empty() {
+            return Ok(());
+        }
+        let grounds = Grounds::new(self, workload)?;
+        let mut mount = scene.mount(peer, &grounds.export)?;
+        for (nth, step) in steps.into_iter().enumerate() {
+            if nth > 0 && step.start == Start::Cold {
+                drop(mount);
+                mount = scene.mount(peer, &grounds.export)?;
+            }
+            if nth == 0 || step.start == Start::Cold {
+                scene.settle()?;
+            }
+            match step.start {
+                Start::Warm if nth == 0 => scene.list(mount.path()),
+                Start::Cold | Start::Warm => {}
+                Start::After(pause) => thread::sleep(pause),
+            }
+            let place =
+                Place { tree: mount.path().to_owned(), local: grounds.local.clone(), scale: self.scale };
+            let outcome = scene.measure(&Task { workload, step, place: &place, limit: self.limit })?;
+            if self.stop.load(Ordering::Relaxed) {
+                return Err(LabError::Interrupted);
+            }
+            let goes_on = matches!(outcome, Outcome::Done(_));
+            record(step, outcome);
+            if !goes_on {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn takes(&self, step: &Step, peer: Peer) -> bool {
+        let pause_fits = self.pauses || !matches!(step.start, Start::After(_));
+        pause_fits && (peer != Peer::Bare || step.bulk.is_some())
+    }
+}
+
+/// The directories of one run of one workload, gone when it is done.
+struct Grounds {
+    root: PathBuf,
+    /// The server's directory.
+    export: PathBuf,
+    /// The client's own.
+    local: PathBuf,
+}
+
+impl Grounds {
+    fn new(plan: &Plan, workload: &Workload) -> Result<Grounds, LabError> {
+        let root = plan.scratch.join("grounds");
+        let grounds = Grounds { export: root.join("export"), local: root.join("local"), root };
+        for directory in [&grounds.export, &grounds.local] {
+            fs::create_dir_all(directory)
+                .map_err(|error| LabError::io(format!("make {}", directory.display()), error))?;
+        }
+        let place = Place { tree: grounds.export.clone(), local: grounds.local.clone(), scale: plan.scale };
+        (workload.prepare)(&place)?;
+        Ok(grounds)
+    }
+}
+
+impl Drop for Grounds {
+    fn drop(&mut self) {
+        // What cannot be removed is removed with the whole scratch directory, or shows up there.
+        fs::remove_dir_all(&self.root).ok();
+    }
+}
+
+/// The directory of a whole benchmark, gone when it is done.
+struct Scratch<'a>(&'a PathBuf);
+
+impl Drop for Scratch<'_> {
+    fn drop(&mut self) {
+        fs::remove_dir_all(self.0).ok();
+    }
+}

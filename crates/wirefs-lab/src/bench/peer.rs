@@ -1,0 +1,65 @@
+//! What workloads are measured on.
+
+/// A way to reach the server's directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Peer {
+    /// The directory itself, without a network.
+    Local,
+    /// A bare TCP transfer of as many bytes; only for the steps that are one.
+    Bare,
+    /// sshfs with its defaults, to an sshd of its own.
+    Sshfs,
+    /// wirefs over TLS.
+    Wirefs,
+}
+
+impl Peer {
+    /// All of them, in the order of reports.
+    pub const ALL: [Peer; 4] = [Peer::Local, Peer::Bare, Peer::Sshfs, Peer::Wirefs];
+
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Peer::Local => "local",
+            Peer::Bare => "bare TCP",
+            Peer::Sshfs => "sshfs",
+            Peer::Wirefs => "wirefs",
+        }
+    }
+
+    /// Whether it shows the server's tree from afar, which is what is to be judged.
+    pub(super) fn is_remote_tree(self) -> bool {
+        match self {
+            Peer::Local | Peer::Bare => false,
+            Peer::Sshfs | Peer::Wirefs => true,
+        }
+    }
+
+    /// Reads a word of the command line.
+    ///
+    /// # Errors
+    /// What could have been written.
+    pub fn parse(word: &str) -> Result<Peer, String> {
+        match word {
+            "local" => Ok(Peer::Local),
+            "bare" => Ok(Peer::Bare),
+            "sshfs" => Ok(Peer::Sshfs),
+            "wirefs" => Ok(Peer::Wirefs),
+            other => Err(format!("`{other}` is none of local, bare, sshfs, wirefs")),
+        }
+    }
+
+    /// Programs that it needs, each with the Debian package that has it.
+    pub(super) fn programs(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Peer::Local | Peer::Bare => &[],
+            Peer::Sshfs => &[
+                ("sshfs", "sshfs"),
+                ("ssh-keygen", "openssh-client"),
+                ("sshd", "openssh-server"),
+                ("fusermount3", "fuse3"),
+            ],
+            Peer::Wirefs => &[("fusermount3", "fuse3")],
+        }
+    }
+}

@@ -1,0 +1,76 @@
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::super::samples::Sample;
+use super::*;
+use crate::profile::LinkProfile;
+
+fn plan() -> Plan {
+    Plan {
+        rtts: vec![Duration::ZERO, Duration::from_millis(85)],
+        profile: LinkProfile::default(),
+        workloads: ["find", "bulk-read"].map(|name| Workload::named(name).unwrap()).to_vec(),
+        peers: vec![Peer::Local, Peer::Bare, Peer::Sshfs],
+        runs: 1,
+        scale: Scale::FULL,
+        short: false,
+        pauses: true,
+        limit: Duration::from_secs(600),
+        wirefs: PathBuf::new(),
+        wirefs_lab: PathBuf::new(),
+        scratch: PathBuf::new(),
+        stop: Arc::default(),
+    }
+}
+
+fn add(samples: &mut Samples, rtt_ms: u64, workload: &str, peer: Peer, outcome: Outcome) {
+    let workload = Workload::named(workload).unwrap();
+    let series = Series { rtt: Duration::from_millis(rtt_ms), workload, step: &workload.steps[0], peer };
+    samples.add(series, outcome);
+}
+
+fn done(ms: u64) -> Outcome {
+    Outcome::Done(Sample { elapsed: Duration::from_millis(ms), frames: 7, bytes: 2_048 })
+}
+
+#[test]
+fn a_section_shows_time_round_trips_and_ratio() {
+    let mut samples = Samples::default();
+    add(&mut samples, 85, "find", Peer::Local, done(15));
+    add(&mut samples, 85, "find", Peer::Sshfs, done(20_415));
+    let text = section(&plan(), &samples, Duration::from_millis(85));
+    let row = "| find -size +1 over 2000 files in 100 directories, cold | 15.0 ms | – | 20.4 s · 240 RTT · × 1361 |";
+    assert!(text.contains(row), "{text}");
+    assert!(text.contains("cold | – | 7 · 2.00 KiB |"), "{text}");
+    assert!(!text.contains("warm"), "{text}");
+}
+
+#[test]
+fn a_transfer_shows_its_rate_and_a_stopped_step_its_limit() {
+    let mut samples = Samples::default();
+    add(&mut samples, 0, "bulk-read", Peer::Local, done(100));
+    add(&mut samples, 0, "bulk-read", Peer::Bare, done(500));
+    add(&mut samples, 0, "bulk-read", Peer::Sshfs, Outcome::Stopped(Duration::from_secs(60)));
+    let mut plan = plan();
+    let text = section(&plan, &samples, Duration::ZERO);
+    assert!(text.starts_with("### RTT 0 ms, plain veth pair\n"), "{text}");
+    assert!(text.contains("| 500 ms · 536.9 MB/s | > 60.0 s (stopped) |"), "{text}");
+
+    plan.peers.push(Peer::Wirefs);
+    add(&mut samples, 0, "bulk-read", Peer::Wirefs, done(1_000));
+    let text = section(&plan, &samples, Duration::ZERO);
+    assert!(text.contains("(stopped) | 1.00 s · 268.4 MB/s · 50 % of bare · × 10.0 |"), "{text}");
+}
+
+#[test]
+fn json_has_an_object_for_each_run() {
+    let mut samples = Samples::default();
+    add(&mut samples, 10, "find", Peer::Local, done(15));
+    add(&mut samples, 10, "find", Peer::Local, Outcome::Failed("no \"find\"".to_owned()));
+    let text = to_json(&samples);
+    assert_eq!(text.matches("\"workload\":\"find\"").count(), 2);
+    assert!(
+        text.contains("\"seconds\":0.015,\"frames\":7") && text.contains(r#""failed":"no \"find\"""#),
+        "{text}"
+    );
+}

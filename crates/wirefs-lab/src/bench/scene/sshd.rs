@@ -1,0 +1,83 @@
+//! An sshd on the server that knows one throw-away key, and sshfs to it with its defaults.
+
+use std::fs;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use super::Scene;
+use crate::error::LabError;
+use crate::program;
+
+/// Every port of the server is free.
+const PORT: u16 = 2_222;
+/// Where sshd locks itself in; the service that is not running here would have made it.
+const PRIVILEGE_DIRECTORY: &str = "/run/sshd";
+
+/// A running sshd; dropping it stops it.
+pub(super) struct Sshd {
+    process: Child,
+    state: PathBuf,
+}
+
+impl Sshd {
+    /// Makes keys and configuration in `state` and starts sshd.
+    pub(super) fn start(scene: &Scene<'_>, state: &Path) -> Result<Sshd, LabError> {
+        let failed = |error| LabError::io(format!("set up sshd in {}", state.display()), error);
+        // Keys that others can read are refused.
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(state).map_err(failed)?;
+        fs::create_dir_all(PRIVILEGE_DIRECTORY).map_err(failed)?;
+        for key in ["host", "user"] {
+            let mut keygen = Command::new("ssh-keygen");
+            keygen.args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(state.join(key));
+            program::run(&mut keygen, "openssh-client", "")?;
+        }
+        let at = state.display();
+        let configuration = format!(
+            "Port {PORT}\nListenAddress {}\nHostKey {at}/host\nAuthorizedKeysFile {at}/user.pub\nPidFile none\n\
+             StrictModes no\nUsePAM no\nPasswordAuthentication no\nPermitRootLogin prohibit-password\n\
+             Subsystem sftp internal-sftp\nLogLevel ERROR\n",
+            scene.addresses().0
+        );
+        fs::write(state.join("config"), configuration).map_err(failed)?;
+        let log = fs::File::create(state.join("log")).map_err(failed)?;
+        let process = scene
+            .server
+            .command(program::find("sshd", "openssh-server")?)
+            .args(["-D", "-e", "-f"])
+            .arg(state.join("config"))
+            .stdin(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .map_err(failed)?;
+        let sshd = Sshd { process, state: state.to_owned() };
+        scene.wait_for_port("sshd", PORT)?;
+        Ok(sshd)
+    }
+
+    /// sshfs from the client, with its defaults; only what ssh needs to find this server is said.
+    pub(super) fn mount_command(&self, scene: &Scene<'_>, export: &Path, at: &Path) -> Command {
+        let mut sshfs = scene.client.command("sshfs");
+        sshfs.arg(format!("root@{}:{}", scene.addresses().0, export.display())).arg(at);
+        sshfs.args(["-p", &PORT.to_string(), "-F", "/dev/null"]);
+        let state = self.state.display();
+        for option in [
+            format!("IdentityFile={state}/user"),
+            format!("UserKnownHostsFile={state}/known_hosts"),
+            "IdentitiesOnly=yes".to_owned(),
+            "GlobalKnownHostsFile=/dev/null".to_owned(),
+            "StrictHostKeyChecking=no".to_owned(),
+            "LogLevel=ERROR".to_owned(),
+        ] {
+            sshfs.args(["-o", &option]);
+        }
+        sshfs
+    }
+}
+
+impl Drop for Sshd {
+    fn drop(&mut self) {
+        self.process.kill().ok();
+        self.process.wait().ok();
+    }
+}

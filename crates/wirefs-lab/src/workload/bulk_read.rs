@@ -1,0 +1,16 @@
+//! Reading one large file from its beginning to its end.
+
+use super::{Bulk, Place, Start, Step, Workload, disk, tree};
+use crate::error::LabError;
+
+pub(super) static WORKLOAD: Workload = Workload {
+    name: "bulk-read",
+    about: |scale| format!("reading {} MiB", scale.bulk_bytes >> 20),
+    programs: &[],
+    prepare: |place| tree::make_large(&place.at("large"), place.scale.bulk_bytes),
+    steps: &[Step { name: "", start: Start::Cold, run, bulk: Some(Bulk::Down) }],
+};
+
+fn run(place: &Place) -> Result<(), LabError> {
+    disk::verify("bytes", place.scale.bulk_bytes, disk::read(&place.at("large"))?)
+}

@@ -1,0 +1,19 @@
+//! `cp -r` of a source tree to the client's own disk.
+
+use std::process::Command;
+
+use super::{Place, Start, Step, Workload, disk, tree};
+use crate::error::LabError;
+
+pub(super) static WORKLOAD: Workload = Workload {
+    name: "copy-out",
+    about: |scale| format!("cp -r of {} files in {} directories", scale.files, scale.directories),
+    programs: &[("cp", "coreutils")],
+    prepare: |place| tree::make_sources(&place.tree, &place.scale),
+    steps: &[Step { name: "", start: Start::Cold, run, bulk: None }],
+};
+
+fn run(place: &Place) -> Result<(), LabError> {
+    disk::run(Command::new("cp").arg("-r").arg(&place.tree).arg(place.local.join("copy")))?;
+    Ok(())
+}

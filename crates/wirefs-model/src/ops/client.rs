@@ -1,0 +1,342 @@
+//! A client of one tree: turns an ask into requests, and knows which files are open.
+
+use crate::operation::{SLOTS, Slot};
+use crate::ops::request::{Ask, Ident, Name, Which};
+use crate::ops::told::Told;
+use wirefs_op::limits::DATA_BYTES_MAX;
+use wirefs_op::listing::entries;
+use wirefs_op::message::allocate::Tallocate;
+use wirefs_op::message::commit::Tcommit;
+use wirefs_op::message::copy::Tcopy;
+use wirefs_op::message::get::{GetMode, GotMode, Rget, Tget};
+use wirefs_op::message::link::Tlink;
+use wirefs_op::message::put::{PutMode, Tput};
+use wirefs_op::message::remove::Tremove;
+use wirefs_op::message::rename::Trename;
+use wirefs_op::message::seek::Tseek;
+use wirefs_op::message::statfs::Tstatfs;
+use wirefs_op::message::target::{Fd, NOFD, Place, Target};
+use wirefs_op::message::xattr::Txattr;
+use wirefs_op::wire::{Data, Text};
+use wirefs_op::{DirEntry, Errno, FileId, Kind, Reply, Request, Stat, TreePath};
+use wirefs_server::{Replies, SessionKey, Stopped, Tree};
+
+const SESSION: SessionKey = SessionKey(1);
+/// No tree gives this number out so early, nor has such an inode.
+const FORGOTTEN: Fd = Fd(16_000);
+const NOBODY: FileId = FileId { fs: 0, ino: u64::MAX, generation: 3 };
+/// How often a listing is gone on with, at most.
+const LISTING_STEPS_MAX: usize = 1000;
+
+/// A file that the client holds open.
+#[derive(Clone, Debug)]
+struct Opened {
+    fd: Fd,
+    id: FileId,
+    path: TreePath,
+}
+
+pub(super) struct Client<'a> {
+    tree: &'a dyn Tree,
+    root: Stat,
+    slots: [Option<Opened>; SLOTS],
+    /// What the last request opened, and for which slot.
+    opening: Option<(Slot, Opened)>,
+    /// What the last request closed.
+    closing: Option<Slot>,
+}
+
+/// Collects replies.
+#[derive(Default)]
+struct Collected(Vec<Reply>);
+
+impl Replies for Collected {
+    fn send(&mut self, reply: Reply) -> Result<(), Stopped> {
+        self.0.push(reply);
+        Ok(())
+    }
+
+    fn is_stopped(&self) -> bool {
+        false
+    }
+
+    fn wait(&mut self) {}
+}
+
+impl<'a> Client<'a> {
+    pub(super) fn attach(tree: &'a dyn Tree) -> Result<Client<'a>, Errno> {
+        let attached = tree.attach(SESSION, &TreePath::root())?;
+        Ok(Client { tree, root: attached.root, slots: Default::default(), opening: None, closing: None })
+    }
+
+    pub(super) fn leave(&self) {
+        self.tree.end(SESSION);
+    }
+
+    pub(super) fn session(&self) -> SessionKey {
+        SESSION
+    }
+
+    /// The root's attributes when it was attached.
+    pub(super) fn root(&self) -> Stat {
+        self.root
+    }
+
+    pub(super) fn ask(&self, request: Request) -> Vec<Reply> {
+        let mut replies = Collected::default();
+        self.tree.serve(SESSION, request, &mut replies);
+        replies.0
+    }
+
+    /// The attributes of what a target means. What is open stays open.
+    fn look(&self, target: Target) -> Option<Stat> {
+        let is_open = self.slots.iter().flatten().any(|opened| opened.fd == target.fd);
+        let mode = GetMode::STAT.and_if(is_open, GetMode::MORE);
+        let get = Tget { target, mode, nmsgs: 0, offset: 0, count: 0 };
+        match self.ask(Request::Get(get)).pop() {
+            Some(Reply::Get(got)) => got.stat,
+            _ => None,
+        }
+    }
+
+    fn id(&self, path: &TreePath, ident: Ident) -> Option<FileId> {
+        match ident {
+            Ident::Whatever => None,
+            Ident::Right => self.look(Target::at(path.clone())).map(|stat| stat.id),
+            Ident::Wrong => Some(NOBODY),
+        }
+    }
+
+    /// The target as it travels; `None` for an empty slot.
+    pub(super) fn target(&self, which: &Which) -> Option<Target> {
+        let opened = |slot: &Slot| self.slots.get(*slot).and_then(Option::as_ref);
+        match which {
+            Which::At(path, ident) => {
+                Some(Target { path: path.clone(), fd: NOFD, id: self.id(path, *ident) })
+            }
+            Which::Open(slot) => opened(slot).map(|opened| Target {
+                path: opened.path.clone(),
+                fd: opened.fd,
+                id: Some(opened.id),
+            }),
+            Which::Forgotten(slot) => opened(slot).map(|opened| Target {
+                path: opened.path.clone(),
+                fd: FORGOTTEN,
+                id: Some(opened.id),
+            }),
+        }
+    }
+
+    /// Whether a copy within one file reaches past its end, where the copy itself would move the end. A client's kernel
+    /// never asks for that: it cuts the range first.
+    pub(super) fn copies_past_end(&self, ask: &Ask) -> bool {
+        let Ask::Copy { from, from_offset, to, length, .. } = ask else { return false };
+        let look = |which| self.target(which).and_then(|target| self.look(target));
+        match (look(from), look(to)) {
+            (Some(from), Some(to)) => from.id == to.id && from_offset.saturating_add(*length) > from.size,
+            _ => false,
+        }
+    }
+
+    fn place(&self, Name(path, ident): &Name) -> Place {
+        let dir = path.split_last().and_then(|(dir, _)| self.id(&dir, *ident));
+        Place { path: path.clone(), dir }
+    }
+
+    /// Does it, and tells what came of it.
+    pub(super) fn perform(&mut self, ask: &Ask) -> Told {
+        self.opening = None;
+        self.closing = None;
+        match ask {
+            Ask::Get { which, mode, nmsgs, offset, count, keep } => {
+                let Some(target) = self.target(which) else { return Told::LeftOut };
+                let get = Tget { target, mode: *mode, nmsgs: *nmsgs, offset: *offset, count: *count };
+                self.note_closing(which, mode.has(GetMode::MORE));
+                self.get(get, *keep)
+            }
+            Ask::Put { which, mode, .. } => {
+                let Some(request) = self.put(ask) else { return Told::LeftOut };
+                let path = request.target.path.clone();
+                self.note_closing(which, mode.has(PutMode::MORE));
+                let replies = self.ask(Request::Put(request));
+                if let (Some(Reply::Put(put)), Ask::Put { keep, .. }) = (replies.first(), ask) {
+                    self.note_opening(*keep, put.fd, put.stat, path);
+                }
+                Told::by(replies)
+            }
+            other => match self.request(other) {
+                Some(request) => Told::by(self.ask(request)),
+                None => Told::LeftOut,
+            },
+        }
+    }
+
+    fn put(&self, ask: &Ask) -> Option<Tput> {
+        let Ask::Put { which, mode, create, set, offset, data, .. } = ask else { return None };
+        let mut target = self.target(which)?;
+        // With CREATE the id is the directory's.
+        if let (Which::At(path, ident), Some(_)) = (which, create) {
+            target.id = if mode.has(PutMode::NAMELESS) {
+                self.id(path, *ident)
+            } else {
+                path.split_last().and_then(|(dir, _)| self.id(&dir, *ident))
+            };
+        }
+        let data = Data(data.bytes());
+        Some(Tput { target, mode: *mode, create: create.clone(), set: *set, offset: *offset, data })
+    }
+
+    fn request(&self, ask: &Ask) -> Option<Request> {
+        Some(match ask {
+            Ask::Get { .. } | Ask::Put { .. } => return None,
+            Ask::Remove { name, directory } => {
+                Request::Remove(Tremove { place: self.place(name), directory: *directory })
+            }
+            Ask::Rename { from, to, flags } => {
+                Request::Rename(Trename { from: self.place(from), to: self.place(to), flags: *flags })
+            }
+            Ask::Link { which, to } => {
+                Request::Link(Tlink { target: self.target(which)?, to: self.place(to) })
+            }
+            Ask::Xattr { which, action, name, flags, value } => Request::Xattr(Txattr {
+                target: self.target(which)?,
+                action: *action,
+                name: Text::new(name.as_bytes()),
+                flags: *flags,
+                kill_sgid: false,
+                value: Data(value.bytes().into()),
+            }),
+            Ask::Allocate { which, mode, offset, length } => Request::Allocate(Tallocate {
+                target: self.target(which)?,
+                mode: *mode,
+                offset: *offset,
+                length: *length,
+            }),
+            Ask::Copy { from, from_offset, to, to_offset, length } => Request::Copy(Tcopy {
+                from: self.target(from)?,
+                from_offset: *from_offset,
+                to: self.target(to)?,
+                to_offset: *to_offset,
+                length: *length,
+            }),
+            Ask::Seek { which, offset, hole } => {
+                Request::Seek(Tseek { target: self.target(which)?, offset: *offset, hole: *hole })
+            }
+            Ask::Commit { which, scope } => {
+                Request::Commit(Tcommit { target: self.target(which)?, scope: *scope })
+            }
+            Ask::Statfs { which } => Request::Statfs(Tstatfs { target: self.target(which)? }),
+        })
+    }
+
+    fn get(&mut self, get: Tget, keep: Slot) -> Told {
+        let path = get.target.path.clone();
+        let stat = self.look(get.target.clone());
+        if get.mode.has(GetMode::DATA) && stat.is_some_and(|stat| stat.kind == Kind::Directory) {
+            return self.list(get);
+        }
+        let mut replies = self.ask(Request::Get(get.clone()));
+        if let Some(Reply::Get(got)) = replies.first_mut() {
+            // Attributes that nobody asked for do no harm.
+            got.stat = got.stat.filter(|_| get.mode.has(GetMode::STAT));
+            self.note_opening(keep, got.fd, stat, path);
+        }
+        match breach(&get, &replies) {
+            Some(breach) => Told::Nonsense(breach),
+            None => Told::by(replies),
+        }
+    }
+
+    /// Lists a whole directory with requests like this one.
+    fn list(&self, get: Tget) -> Told {
+        let mut listed: Vec<DirEntry> = Vec::new();
+        let mode = GetMode::DATA;
+        let mut get = Tget { mode, offset: 0, target: Target { fd: NOFD, ..get.target }, ..get };
+        for _ in 0..LISTING_STEPS_MAX {
+            let replies = self.ask(Request::Get(get.clone()));
+            if let Some(breach) = breach(&get, &replies) {
+                return Told::Nonsense(breach);
+            }
+            let mut goes_on = false;
+            for reply in replies {
+                let Reply::Get(Rget { mode, data, .. }) = reply else { return Told::by(vec![reply]) };
+                match entries(data.0) {
+                    Ok(entries) => listed.extend(entries),
+                    Err(malformed) => return Told::Nonsense(malformed.to_string()),
+                }
+                goes_on = mode.has(GotMode::MORE);
+            }
+            match listed.last() {
+                Some(last) if goes_on => get.offset = last.next,
+                Some(_) | None => return Told::by_listing(&listed),
+            }
+        }
+        Told::Nonsense("a listing without an end".into())
+    }
+
+    fn note_opening(&mut self, keep: Slot, fd: Fd, stat: Option<Stat>, path: TreePath) {
+        if let (Some(stat), true) = (stat, fd != NOFD) {
+            self.opening = Some((keep, Opened { fd, id: stat.id, path }));
+        }
+    }
+
+    fn note_closing(&mut self, which: &Which, keeps: bool) {
+        match which {
+            Which::Open(slot) if !keeps => self.closing = Some(*slot),
+            Which::Open(_) | Which::At(_, _) | Which::Forgotten(_) => {}
+        }
+    }
+
+    /// Takes over what the last request opened and closed. What the slot held before is closed.
+    pub(super) fn settle(&mut self) {
+        if let Some(closed) = self.closing.take().and_then(|slot| self.slots.get(slot)?.clone()) {
+            self.forget(closed.fd);
+        }
+        let Some((slot, opened)) = self.opening.take() else { return };
+        let before = self.slots.get(slot).cloned().flatten();
+        if let Some(before) = before.filter(|before| before.fd != opened.fd) {
+            self.forget(before.fd);
+            let target = Target { path: before.path, fd: before.fd, id: Some(before.id) };
+            self.ask(Request::Get(Tget { target, mode: GetMode::NONE, nmsgs: 0, offset: 0, count: 0 }));
+        }
+        if let Some(place) = self.slots.get_mut(slot) {
+            *place = Some(opened);
+        }
+    }
+
+    /// For each slot, the first slot with the same fd.
+    pub(super) fn sharing(&self) -> [Option<Slot>; SLOTS] {
+        let fds = self.slots.each_ref().map(|place| place.as_ref().map(|opened| opened.fd));
+        fds.map(|fd| fd.and_then(|fd| fds.iter().position(|other| *other == Some(fd))))
+    }
+
+    /// Empties all slots with this fd, which is closed: the number may be given out again, for the same object even.
+    fn forget(&mut self, fd: Fd) {
+        for place in &mut self.slots {
+            if place.as_ref().is_some_and(|opened| opened.fd == fd) {
+                *place = None;
+            }
+        }
+    }
+}
+
+/// What the replies to a Tget do against the protocol, if anything.
+fn breach(get: &Tget, replies: &[Reply]) -> Option<String> {
+    let pieces: Vec<&Rget> = replies
+        .iter()
+        .filter_map(|reply| if let Reply::Get(got) = reply { Some(got) } else { None })
+        .collect();
+    let lasts = pieces.iter().filter(|piece| piece.mode.has(GotMode::LAST)).count();
+    let ends = pieces.last().is_none_or(|piece| piece.mode.has(GotMode::LAST));
+    let bytes: usize = pieces.iter().map(|piece| piece.data.0.len()).sum();
+    let largest = pieces.iter().map(|piece| piece.data.0.len()).max().unwrap_or(0);
+    let stats = pieces.iter().skip(1).filter(|piece| piece.stat.is_some()).count();
+    let rules = [
+        (lasts <= 1 && ends, "LAST stands elsewhere than in the last reply"),
+        (get.nmsgs == 0 || pieces.len() <= usize::from(get.nmsgs), "more replies than asked for"),
+        (bytes <= get.count as usize, "more data than asked for"),
+        (largest <= DATA_BYTES_MAX, "more data than a message holds"),
+        (stats == 0, "attributes in a later reply"),
+    ];
+    rules.into_iter().find(|(kept, _)| !kept).map(|(_, rule)| rule.to_string())
+}

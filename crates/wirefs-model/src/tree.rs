@@ -1,0 +1,235 @@
+//! The model as a tree that answers Op.
+
+mod file;
+mod get;
+mod name;
+mod put;
+
+use crate::fs::{Fs, Ino, ROOT};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use wirefs_op::limits::FDS_MAX;
+use wirefs_op::message::target::{Fd, NOFD, Place, Target};
+use wirefs_op::message::version::BootId;
+use wirefs_op::{Errno, FileId, Kind, Reply, Request, Stat, TreePath};
+use wirefs_server::{Attached, Replies, SessionKey, Tree};
+
+/// The reference tree: all in memory, one lock around it, no permissions checked, no locks granted.
+#[derive(Debug)]
+pub struct ModelTree {
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    fs: Fs,
+    sessions: BTreeMap<SessionKey, Session>,
+    boot: BootId,
+}
+
+/// One client's view.
+#[derive(Debug)]
+struct Session {
+    root: Ino,
+    files: BTreeMap<Fd, Kept>,
+}
+
+/// A file kept open.
+#[derive(Debug)]
+struct Kept {
+    ino: Ino,
+    /// The name to remove when it is closed.
+    remove: Option<(Ino, Vec<u8>)>,
+}
+
+/// The object that a request means.
+#[derive(Clone, Copy, Debug)]
+struct Object {
+    ino: Ino,
+    kind: Kind,
+    /// Where it is kept open already.
+    fd: Option<Fd>,
+}
+
+impl ModelTree {
+    /// An empty tree. `boot` names this run of the server.
+    pub fn new(boot: BootId) -> ModelTree {
+        ModelTree { state: Mutex::new(State { fs: Fs::new(), sessions: BTreeMap::new(), boot }) }
+    }
+
+    /// Whether a tree with the same contents may answer a seek so.
+    pub(crate) fn may_seek_answer(
+        &self,
+        session: SessionKey,
+        target: &Target,
+        offset: u64,
+        hole: bool,
+        answer: Result<u64, Errno>,
+    ) -> bool {
+        let state = self.state();
+        let object = state.locate(session, target);
+        object.is_ok_and(|object| state.fs.may_seek_answer(object.ino, offset, hole, answer))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Tree for ModelTree {
+    fn attach(&self, session: SessionKey, path: &TreePath) -> Result<Attached, Errno> {
+        let mut state = self.state();
+        let root = state.walk(ROOT, path)?;
+        let stat = state.fs.stat(root)?;
+        if stat.kind != Kind::Directory {
+            return Err(Errno::NotDirectory);
+        }
+        // A session that is resumed keeps its open files.
+        state.sessions.entry(session).or_insert_with(|| Session { root, files: BTreeMap::new() });
+        Ok(Attached { root: stat, uid: 0, gid: 0, acts_for_callers: true, read_only: false })
+    }
+
+    fn serve(&self, session: SessionKey, request: Request, replies: &mut dyn Replies) {
+        // Collected first: sending may wait, and the lock is for the tree alone.
+        let answers = self.state().answer(session, &request);
+        for reply in answers {
+            if replies.send(reply).is_err() {
+                return;
+            }
+        }
+    }
+
+    fn end(&self, session: SessionKey) {
+        let mut state = self.state();
+        let ended = state.sessions.remove(&session);
+        for kept in ended.into_iter().flat_map(|session| session.files.into_values()) {
+            state.close_kept(kept);
+        }
+    }
+}
+
+impl State {
+    fn answer(&mut self, session: SessionKey, request: &Request) -> Vec<Reply> {
+        let outcome = match request {
+            Request::Get(get) => self.get(session, get),
+            other => self.answer_once(session, other).map(|reply| vec![reply]),
+        };
+        outcome.unwrap_or_else(|errno| vec![Reply::Error(errno.into())])
+    }
+
+    fn answer_once(&mut self, session: SessionKey, request: &Request) -> Result<Reply, Errno> {
+        Ok(match request {
+            Request::Put(put) => Reply::Put(self.put(session, put)?),
+            Request::Remove(remove) => Reply::Remove(self.remove(session, remove)?),
+            Request::Rename(rename) => Reply::Rename(self.rename(session, rename)?),
+            Request::Link(link) => Reply::Link(self.link(session, link)?),
+            Request::Xattr(xattr) => Reply::Xattr(self.xattr(session, xattr)?),
+            Request::Statfs(statfs) => Reply::Statfs(self.statfs(session, statfs)?),
+            Request::Allocate(allocate) => Reply::Allocate(self.allocate(session, allocate)?),
+            Request::Copy(copy) => Reply::Copy(self.copy(session, copy)?),
+            Request::Seek(seek) => Reply::Seek(self.seek(session, seek)?),
+            Request::Commit(commit) => Reply::Commit(self.commit(session, commit)?),
+            Request::Lock(_) => return Err(Errno::NotSupported),
+            Request::Version(_)
+            | Request::Attach(_)
+            | Request::Flush(_)
+            | Request::Ping(_)
+            | Request::Get(_) => {
+                return Err(Errno::Protocol);
+            }
+        })
+    }
+
+    fn session(&self, session: SessionKey) -> Result<&Session, Errno> {
+        self.sessions.get(&session).ok_or(Errno::Protocol)
+    }
+
+    fn files(&mut self, session: SessionKey) -> Result<&mut BTreeMap<Fd, Kept>, Errno> {
+        self.sessions.get_mut(&session).map(|session| &mut session.files).ok_or(Errno::Protocol)
+    }
+
+    fn walk(&self, root: Ino, path: &TreePath) -> Result<Ino, Errno> {
+        path.names().try_fold(root, |dir, name| self.fs.lookup(dir, name))
+    }
+
+    /// The object that `target` means: by its fd where that is this object, else by its path, where it must be.
+    fn locate(&self, session: SessionKey, target: &Target) -> Result<Object, Errno> {
+        let view = self.session(session)?;
+        let is_kept = |ino: Ino| view.files.get(&target.fd).is_some_and(|kept| kept.ino == ino);
+        let kept = view.files.get(&target.fd).map(|kept| kept.ino);
+        let ino = match (target.id, kept) {
+            (Some(id), Some(ino)) if ino.id() == id => ino,
+            (expected, _) => self.meant(self.walk(view.root, &target.path), expected)?,
+        };
+        let kind = self.fs.inode(ino)?.kind();
+        Ok(Object { ino, kind, fd: is_kept(ino).then_some(target.fd) })
+    }
+
+    /// What was found, if it is what the client expected.
+    fn meant(&self, found: Result<Ino, Errno>, expected: Option<FileId>) -> Result<Ino, Errno> {
+        match (found, expected) {
+            (Ok(ino), Some(id)) if ino.id() != id => Err(Errno::Stale),
+            (Err(Errno::NotFound | Errno::NotDirectory), Some(_)) => Err(Errno::Stale),
+            (found, _) => found,
+        }
+    }
+
+    /// The directory at `path`.
+    fn directory(
+        &self,
+        session: SessionKey,
+        path: &TreePath,
+        expected: Option<FileId>,
+    ) -> Result<Ino, Errno> {
+        let found = self.walk(self.session(session)?.root, path);
+        let is_directory = |ino: &Ino| self.fs.inode(*ino).is_ok_and(|inode| inode.is_directory());
+        self.meant(found.and_then(|ino| Some(ino).filter(is_directory).ok_or(Errno::NotDirectory)), expected)
+    }
+
+    /// The directory of `place` and the name in it; the root is no entry.
+    fn entry<'a>(&self, session: SessionKey, place: &'a Place) -> Result<(Ino, &'a [u8]), Errno> {
+        let (dir, name) = place.path.split_last().ok_or(Errno::Busy)?;
+        Ok((self.directory(session, &dir, place.dir)?, name))
+    }
+
+    fn stat(&self, ino: Ino) -> Option<Stat> {
+        self.fs.stat(ino).ok()
+    }
+
+    /// Keeps an object open, under the number that it has or a new one.
+    fn keep(&mut self, session: SessionKey, object: Object) -> Result<Fd, Errno> {
+        if let Some(fd) = object.fd {
+            return Ok(fd);
+        }
+        let files = self.files(session)?;
+        let free = (0..FDS_MAX as u16).map(Fd).find(|fd| !files.contains_key(fd));
+        let Some(fd) = free else { return Ok(NOFD) };
+        files.insert(fd, Kept { ino: object.ino, remove: None });
+        self.fs.hold(object.ino);
+        Ok(fd)
+    }
+
+    /// Closes what is kept under the object's number.
+    fn close(&mut self, session: SessionKey, object: Object) -> Result<(), Errno> {
+        let Some(fd) = object.fd else { return Ok(()) };
+        if let Some(kept) = self.files(session)?.remove(&fd) {
+            self.close_kept(kept);
+        }
+        Ok(())
+    }
+
+    fn close_kept(&mut self, kept: Kept) {
+        if let Some((dir, name)) = kept.remove {
+            self.remove_if_still(dir, &name, kept.ino);
+        }
+        self.fs.release(kept.ino);
+    }
+
+    /// Removes a name if it is still this object's.
+    fn remove_if_still(&mut self, dir: Ino, name: &[u8], ino: Ino) {
+        if self.fs.lookup(dir, name) == Ok(ino) {
+            // A directory is not removed so; the name then stays.
+            let _ = self.fs.unlink(dir, name);
+        }
+    }
+}

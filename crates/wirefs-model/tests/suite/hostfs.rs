@@ -1,0 +1,29 @@
+//! The exported host directory against the model, request by request.
+
+use crate::scratch::Scratch;
+use crate::seeds;
+use std::path::Path;
+use wirefs_hostfs::{HostOptions, HostTree};
+use wirefs_model::run_op;
+
+fn agrees_in(place: &Path, seed: u64, requests: usize) {
+    let scratch = Scratch::within(place);
+    let tree = HostTree::open(scratch.path(), HostOptions::default()).unwrap();
+    if let Err(mismatch) = run_op(seed, requests, &tree) {
+        panic!("{mismatch}");
+    }
+}
+
+#[test]
+fn a_host_directory_answers_as_the_model_does() {
+    for seed in seeds(4) {
+        agrees_in(&std::env::temp_dir(), seed, 1500);
+    }
+}
+
+#[test]
+fn a_host_directory_in_memory_answers_as_the_model_does() {
+    for seed in seeds(8) {
+        agrees_in(Path::new("/dev/shm"), seed, 1500);
+    }
+}

@@ -1,0 +1,134 @@
+//! Answering, beside the mount.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use wirefs_driver::mount::MountControl;
+
+use super::{Ask, LINE_BYTES_MAX, Told, socket_name};
+use crate::places;
+use crate::status::{Constants, Report};
+
+/// Conversations at once, at most; more are closed.
+const LINES_MAX: usize = 32;
+/// How often a sync tells how far it is.
+const PROGRESS_EACH: Duration = Duration::from_secs(1);
+
+/// The socket of a mount; dropping it removes its name.
+#[derive(Debug)]
+pub(crate) struct ControlSocket {
+    path: PathBuf,
+}
+
+impl Drop for ControlSocket {
+    fn drop(&mut self) {
+        let _gone = std::fs::remove_file(&self.path);
+    }
+}
+
+impl ControlSocket {
+    /// Makes the socket and answers on threads of its own.
+    ///
+    /// # Errors
+    /// The runtime directory cannot be used.
+    pub(crate) fn open(
+        mountpoint: &Path,
+        mount: MountControl,
+        constants: Constants,
+    ) -> Result<ControlSocket> {
+        let path = places::make_runtime_dir()?.join(socket_name(mountpoint));
+        // One of a process that died; the mountpoint is ours now.
+        let _stale = std::fs::remove_file(&path);
+        let listener = UnixListener::bind(&path)
+            .with_context(|| format!("cannot make the socket {}", path.display()))?;
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))
+            .with_context(|| format!("cannot protect the socket {}", path.display()))?;
+        let socket = ControlSocket { path };
+        let lines = Arc::new(AtomicUsize::new(0));
+        let host = Arc::new((mount, constants));
+        thread::Builder::new()
+            .name("wirefs-control".into())
+            .spawn(move || accept(&listener, &host, &lines))
+            .context("cannot start a thread")?;
+        Ok(socket)
+    }
+}
+
+type Host = (MountControl, Constants);
+
+fn accept(listener: &UnixListener, host: &Arc<Host>, lines: &Arc<AtomicUsize>) {
+    for stream in listener.incoming() {
+        let Ok(stream) = stream else { return };
+        if lines.fetch_add(1, Ordering::Relaxed) >= LINES_MAX {
+            lines.fetch_sub(1, Ordering::Relaxed);
+            continue;
+        }
+        let (host, count) = (Arc::clone(host), Arc::clone(lines));
+        let talk = move || {
+            // Whoever asked and went away need not be told.
+            let _gone = converse(stream, &host);
+            count.fetch_sub(1, Ordering::Relaxed);
+        };
+        if thread::Builder::new().name("wirefs-control-line".into()).spawn(talk).is_err() {
+            lines.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+fn converse(stream: UnixStream, host: &Host) -> io::Result<()> {
+    let mut writer = stream.try_clone()?;
+    let mut reader = BufReader::new(stream);
+    loop {
+        let mut line = String::new();
+        if reader.by_ref().take(LINE_BYTES_MAX).read_line(&mut line)? == 0 {
+            return Ok(());
+        }
+        match serde_json::from_str(&line) {
+            Ok(Ask::Status) => {
+                let (mount, constants) = host;
+                tell(&mut writer, &Told::Status(Box::new(Report::of(&mount.status(), constants))))?;
+            }
+            Ok(Ask::Sync) => sync(&mut writer, &host.0)?,
+            Err(error) => tell(&mut writer, &Told::Failed { message: format!("not understood: {error}") })?,
+        }
+    }
+}
+
+/// Syncs on another thread, so that this one can tell how far it is.
+fn sync(writer: &mut UnixStream, mount: &MountControl) -> io::Result<()> {
+    let (done, wait) = mpsc::channel();
+    let syncing = mount.clone();
+    thread::Builder::new().name("wirefs-sync".into()).spawn(move || {
+        let _gone = done.send(syncing.sync());
+    })?;
+    loop {
+        let told = match wait.recv_timeout(PROGRESS_EACH) {
+            Ok(Ok(())) => Told::Done,
+            Ok(Err(errno)) => Told::Failed { message: errno.to_string() },
+            Err(mpsc::RecvTimeoutError::Timeout) => {
+                Told::Progress { unacknowledged_bytes: mount.status().snapshot.unacknowledged_bytes }
+            }
+            Err(mpsc::RecvTimeoutError::Disconnected) => {
+                Told::Failed { message: "the sync ended early".to_owned() }
+            }
+        };
+        tell(writer, &told)?;
+        if !matches!(told, Told::Progress { .. }) {
+            return Ok(());
+        }
+    }
+}
+
+fn tell(writer: &mut UnixStream, told: &Told) -> io::Result<()> {
+    let mut line = serde_json::to_string(told)?;
+    line.push('\n');
+    writer.write_all(line.as_bytes())
+}

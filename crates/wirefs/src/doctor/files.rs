@@ -1,0 +1,99 @@
+//! The user's own files, and the mounts that stand.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use super::Finding;
+use crate::{control, mountpoint, places};
+
+/// The files of the configuration directory, and what others must not be able to do with them.
+const FILES: [(&str, u32); 3] = [("identity.pem", 0o077), ("known_hosts", 0o022), ("authorized_keys", 0o022)];
+
+pub(super) fn checks() -> Vec<Finding> {
+    vec![config(), places_of_data(), runtime(), mounts()]
+}
+
+fn config() -> Finding {
+    const CHECK: &str = "keys";
+    let directory = match places::config_dir() {
+        Ok(directory) => directory,
+        Err(error) => {
+            return Finding::bad(
+                CHECK,
+                first_line(&error),
+                "set HOME to your home directory, as in `export HOME=/home/NAME`",
+            );
+        }
+    };
+    if !directory.exists() {
+        return Finding::ok(CHECK, format!("none yet; the first use of TLS makes {}", directory.display()));
+    }
+    let files = FILES.iter().map(|(name, forbidden)| (directory.join(name), *forbidden));
+    let open: Vec<String> = std::iter::once((directory.clone(), 0o022))
+        .chain(files)
+        .filter(|(path, forbidden)| is_open(path, *forbidden))
+        .map(|(path, _)| path.display().to_string())
+        .collect();
+    if open.is_empty() {
+        return Finding::ok(CHECK, format!("{}, yours alone", directory.display()));
+    }
+    Finding::bad(
+        CHECK,
+        format!("others can read or change {}", open.join(", ")),
+        format!("chmod 700 {0} && chmod go-rwx {0}/*", directory.display()),
+    )
+}
+
+/// Whether others have one of these rights, or it is another user's.
+fn is_open(path: &Path, forbidden: u32) -> bool {
+    let ours = rustix::process::geteuid().as_raw();
+    std::fs::metadata(path)
+        .is_ok_and(|found| found.mode() & forbidden != 0 || ![0, ours].contains(&found.uid()))
+}
+
+fn places_of_data() -> Finding {
+    const CHECK: &str = "logs and cache";
+    match (places::state_dir(), places::cache_dir()) {
+        (Ok(state), Ok(cache)) => Finding::ok(CHECK, format!("{}, {}", state.display(), cache.display())),
+        (Err(error), _) | (_, Err(error)) => Finding::warn(
+            CHECK,
+            format!("{}; mounts in the background keep no log", first_line(&error)),
+            "set HOME to your home directory",
+        ),
+    }
+}
+
+fn runtime() -> Finding {
+    const CHECK: &str = "control sockets";
+    match places::make_runtime_dir() {
+        Ok(directory) => Finding::ok(CHECK, directory.display().to_string()),
+        Err(error) => Finding::warn(
+            CHECK,
+            format!("{}; status and sync do not work", first_line(&error)),
+            "set XDG_RUNTIME_DIR to a directory of yours",
+        ),
+    }
+}
+
+/// A mount whose process is gone keeps programs from its directory.
+fn mounts() -> Finding {
+    const CHECK: &str = "mounts";
+    let mounted = mountpoint::mounted();
+    let silent: Vec<String> = mounted
+        .iter()
+        .filter(|(path, _)| control::find(path).is_none())
+        .map(|(path, _)| path.display().to_string())
+        .collect();
+    match silent.first() {
+        None => Finding::ok(CHECK, format!("{} of this machine's, all answer", mounted.len())),
+        Some(first) => Finding::warn(
+            CHECK,
+            format!("no process of this user answers for {}", silent.join(", ")),
+            format!("if it is dead and not another user's: wirefs umount -f {first}"),
+        ),
+    }
+}
+
+fn first_line(error: &anyhow::Error) -> String {
+    error.to_string().lines().next().unwrap_or_default().to_owned()
+}

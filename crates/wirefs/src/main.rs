@@ -1,0 +1,54 @@
+//! The command: arguments, files of the user, messages to people.
+//!
+//! *Holds*: an error says what happened and the next step; standard output carries what was asked for and nothing else.
+//!
+//! *Never*: protocol, caching, decisions about files.
+//!
+//! *Proved by*: `tests/suite`, which runs the program as a user does; one of its tests runs the commands of the README.
+
+mod arguments;
+mod control;
+mod doctor;
+mod failure;
+mod identity;
+mod manual;
+mod mount;
+mod mountpoint;
+mod places;
+mod serve;
+mod status;
+mod sync;
+mod sys;
+mod terminal;
+mod umount;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use arguments::{Arguments, Command};
+use clap::Parser;
+
+fn main() -> ExitCode {
+    let words = arguments::with_command(std::env::args_os());
+    let arguments = Arguments::parse_from(&words);
+    run(&arguments.command, &words).unwrap_or_else(|error| {
+        failure::tell(&error);
+        ExitCode::FAILURE
+    })
+}
+
+fn run(command: &Command, words: &[OsString]) -> Result<ExitCode> {
+    match command {
+        Command::Mount(arguments) => return mount::run(arguments, words),
+        Command::Doctor(arguments) => return doctor::run(arguments),
+        Command::Serve(arguments) => serve::run(arguments),
+        Command::Umount(arguments) => umount::run(arguments),
+        Command::Status(arguments) => status::run(arguments),
+        Command::Sync(arguments) => sync::run(arguments),
+        Command::Identity => identity::run(),
+        Command::Completions { shell } => manual::completions(*shell),
+        Command::Man { out } => manual::pages(out.as_deref()),
+    }?;
+    Ok(ExitCode::SUCCESS)
+}

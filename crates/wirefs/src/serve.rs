@@ -1,0 +1,151 @@
+//! `wirefs serve`: exports a directory until it is told to stop.
+
+mod boot;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use wirefs_carrier::tls::Identity;
+use wirefs_carrier::{Address, HostPort, ListenOptions, Listener, Stdio, TLS_PORT_DEFAULT};
+use wirefs_driver::serve::{ServeOptions, Server};
+use wirefs_hostfs::{HostOptions, HostTree};
+
+use crate::arguments;
+use crate::failure::failure;
+use crate::places;
+use crate::sys::{self, Signals};
+use crate::terminal::{note, say};
+
+/// How long a socket file may take to vanish after the server has stopped.
+const SOCKET_GONE_MAX: Duration = Duration::from_secs(1);
+
+/// Serves until SIGTERM, SIGINT, or with `--stdio` until the client goes.
+pub(crate) fn run(arguments: &arguments::Serve) -> Result<()> {
+    let signals = Signals::take(&[sys::INTERRUPT, sys::TERMINATE, sys::HANG_UP])
+        .context("cannot take over the signals")?;
+    raise_descriptors();
+    let boot = boot::id_of(&arguments.directory);
+    let options = HostOptions { read_only: arguments.read_only, boot, ..HostOptions::default() };
+    let tree = HostTree::open(&arguments.directory, options)?;
+    if arguments.stdio {
+        return serve_stdio(Server::start(Arc::new(tree), ServeOptions::new(boot))?, signals);
+    }
+    let listeners = bind_all(arguments)?;
+    let server = Server::start(Arc::new(tree), ServeOptions::new(boot)).context("cannot start threads")?;
+    let mut sockets = Vec::new();
+    for listener in listeners {
+        sockets.extend(listener.address().unix_path().map(Path::to_owned));
+        announce(&arguments.directory, &listener);
+        server.listen(listener).context("cannot start a thread")?;
+    }
+    if rustix::process::geteuid().is_root() {
+        say!("running as root: clients get root's rights below this directory");
+    }
+    signals.wait().context("cannot wait for signals")?;
+    server.stop();
+    remove_sockets(&sockets);
+    Ok(())
+}
+
+fn serve_stdio(server: Server, signals: Signals) -> Result<()> {
+    let carrier = Stdio::from_std().context("standard input and output cannot be used for frames")?;
+    let server = Arc::new(server);
+    let stopping = Arc::clone(&server);
+    thread::Builder::new()
+        .name("wirefs-signals".into())
+        .spawn(move || {
+            if signals.wait().is_ok() {
+                stopping.stop();
+            }
+        })
+        .context("cannot start a thread")?;
+    server.serve(carrier);
+    server.stop();
+    Ok(())
+}
+
+/// All addresses or none: a server that listens on half of them would look like one that works.
+fn bind_all(arguments: &arguments::Serve) -> Result<Vec<Listener>> {
+    let all = HostPort { host: "0.0.0.0".to_owned(), port: TLS_PORT_DEFAULT };
+    let addresses = match arguments.listen.as_slice() {
+        [] => vec![Address::Tls(all)],
+        chosen => chosen.to_vec(),
+    };
+    let has_tls = addresses.iter().any(|address| matches!(address, Address::Tls(_)));
+    let options = if has_tls { tls_options(arguments)? } else { ListenOptions::default() };
+    if let (Some(file), false) = (&arguments.authorized, has_tls) {
+        note!("wirefs: {} is not used: only tls:// addresses ask for keys", file.display());
+    }
+    let bind = |address: &Address| Listener::bind(address, &options).map_err(anyhow::Error::from);
+    addresses.iter().map(bind).collect()
+}
+
+fn tls_options(arguments: &arguments::Serve) -> Result<ListenOptions> {
+    let config = places::config_dir();
+    let authorized = match (&arguments.authorized, &config) {
+        (Some(file), _) if !file.exists() => {
+            return Err(failure(
+                format!("there is no file {}", file.display()),
+                "make it, with the line that `wirefs identity` prints at each client that may connect",
+            ));
+        }
+        (Some(file), _) => file.clone(),
+        (None, Ok(directory)) => directory.join("authorized_keys"),
+        (None, Err(_)) => PathBuf::new(),
+    };
+    let identity = Identity::open(&config?)?;
+    Ok(ListenOptions { identity: Some(Arc::new(identity)), authorized_keys: Some(authorized) })
+}
+
+/// One line for each listener, once it takes connections.
+fn announce(directory: &Path, listener: &Listener) {
+    for warning in listener.warnings() {
+        note!("wirefs: {warning}");
+    }
+    let directory = std::fs::canonicalize(directory).unwrap_or_else(|_| directory.to_owned());
+    let address = listener.address();
+    let (seen, note) = match address {
+        Address::Tls(host) => {
+            let key = places::config_dir().ok().and_then(|directory| Identity::open(&directory).ok());
+            let key = key.map(|identity| format!("  key {}", identity.public_key().fingerprint()));
+            (format!("tls://{}/", reachable(host)), key.unwrap_or_default())
+        }
+        Address::TcpPlain(host) => (
+            format!("tcp+plain://{}/", reachable(host)),
+            "  NEITHER ENCRYPTED NOR AUTHENTICATED: whoever reaches it has the files".to_owned(),
+        ),
+        Address::Unix(_) | Address::Ssh(_) => (address.to_string(), String::new()),
+    };
+    say!("serving {} on {address}{note}; mount it with: wirefs mount {seen} MNT", directory.display());
+}
+
+/// The address as another machine would write it.
+fn reachable(host: &HostPort) -> HostPort {
+    let name = match host.host.as_str() {
+        "0.0.0.0" | "::" | "" => rustix::system::uname().nodename().to_string_lossy().into_owned(),
+        name => name.to_owned(),
+    };
+    HostPort { host: name, port: host.port }
+}
+
+/// Each open file of a client is one of ours.
+fn raise_descriptors() {
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    // A lower limit means fewer open files, which the tree copes with.
+    let _raised = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
+}
+
+/// The listeners remove their files in their own threads; this waits for that, and does it for one that is late.
+fn remove_sockets(sockets: &[PathBuf]) {
+    let deadline = Instant::now() + SOCKET_GONE_MAX;
+    while sockets.iter().any(|socket| socket.exists()) && Instant::now() < deadline {
+        thread::sleep(Duration::from_millis(5));
+    }
+    for socket in sockets {
+        let _gone = std::fs::remove_file(socket);
+    }
+}

@@ -1,0 +1,38 @@
+//! The boot id of an export: another one means that writes which were not committed may be lost.
+//!
+//! What the server has written lies in the kernel's page cache, which outlives the server's process. So it is the run of
+//! the kernel that counts, and the directory, but not the process: starting the server again keeps the id.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use wirefs_op::message::version::BootId;
+
+use crate::mountpoint::hash;
+
+/// Names this run of the kernel.
+const KERNEL_RUN: &str = "/proc/sys/kernel/random/boot_id";
+
+/// The boot id of an exported directory.
+pub(super) fn id_of(directory: &Path) -> BootId {
+    let run = std::fs::read(KERNEL_RUN).unwrap_or_else(|_| {
+        // Without it each process counts as a run: clients then send again what was safe, and lose nothing.
+        format!("{}-{:?}", std::process::id(), std::time::SystemTime::now()).into_bytes()
+    });
+    let place = std::fs::metadata(directory).map_or((0, 0), |found| (found.dev(), found.ino()));
+    let (device, inode) = place;
+    let seed = [run.as_slice(), &device.to_le_bytes(), &inode.to_le_bytes()].concat();
+    BootId(hash(&seed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_restart_keeps_the_id_and_another_directory_has_another() {
+        let dir = std::env::temp_dir();
+        assert_eq!(id_of(&dir), id_of(&dir));
+        assert_ne!(id_of(&dir), id_of(Path::new("/")));
+    }
+}

@@ -1,0 +1,107 @@
+//! `wirefs status`: what mounts do, for people and for programs.
+
+mod report;
+mod table;
+
+pub(crate) use report::{Constants, Report};
+pub(crate) use table::{bytes, span};
+
+use std::path::Path;
+
+use anyhow::Result;
+
+use crate::arguments;
+use crate::control::{self, Ask, Line, Told};
+use crate::failure::failure;
+use crate::mountpoint;
+use crate::terminal::say;
+
+/// Prints one mount, or all of this user's.
+pub(crate) fn run(arguments: &arguments::Status) -> Result<()> {
+    match &arguments.mountpoint {
+        Some(path) => one(path, arguments.json),
+        None => all(arguments.json),
+    }
+}
+
+fn one(path: &Path, json: bool) -> Result<()> {
+    let mut line = connect(path)?;
+    let report = ask(&mut line).map_err(|error| {
+        failure(
+            format!("the process that serves {} does not answer: {error}", path.display()),
+            format!("try again, or clear the mount with `wirefs umount -f {}`", path.display()),
+        )
+    })?;
+    if json {
+        say!("{}", serde_json::to_string_pretty(&report)?);
+    } else {
+        say!("{}", table::of(&report));
+    }
+    Ok(())
+}
+
+fn all(json: bool) -> Result<()> {
+    let reports: Vec<Report> = control::find_all().iter_mut().filter_map(|line| ask(line).ok()).collect();
+    if json {
+        say!("{}", serde_json::to_string_pretty(&reports)?);
+        return Ok(());
+    }
+    for (index, report) in reports.iter().enumerate() {
+        if index > 0 {
+            say!("");
+        }
+        say!("{}", table::of(report));
+    }
+    let mut silent = mountpoint::mounted();
+    silent.retain(|(path, _)| !reports.iter().any(|report| Path::new(&report.mountpoint) == path));
+    for (path, source) in &silent {
+        say!(
+            "{source} on {}: no process of this user answers for it; another user's, or dead (`wirefs umount -f {}` clears it)",
+            path.display(),
+            path.display()
+        );
+    }
+    if reports.is_empty() && silent.is_empty() {
+        say!("nothing is mounted; `wirefs mount SOURCE MOUNTPOINT` mounts a directory");
+    }
+    Ok(())
+}
+
+fn ask(line: &mut Line) -> std::io::Result<Report> {
+    line.ask(Ask::Status)?;
+    match line.answer()? {
+        Told::Status(report) => Ok(*report),
+        Told::Progress { .. } | Told::Done => Err(std::io::Error::other("it answers something else")),
+        Told::Failed { message } => Err(std::io::Error::other(message)),
+    }
+}
+
+/// Reaches the process that serves a mount of this user.
+///
+/// # Errors
+/// There is none; the text says whether there is a mount at all.
+pub(crate) fn connect(path: &Path) -> Result<Line> {
+    let resolved = mountpoint::resolve(path).map_err(|error| {
+        failure(
+            format!("{} cannot be found: {error}", path.display()),
+            "name a mountpoint; `wirefs status` lists them",
+        )
+    })?;
+    control::find(&resolved).ok_or_else(|| {
+        let is_mounted = mountpoint::mounted().iter().any(|(known, _)| *known == resolved);
+        if is_mounted {
+            failure(
+                format!("no process of this user answers for the mount at {}", path.display()),
+                format!(
+                    "ask as the user who mounted it; if it is dead, `wirefs umount -f {}` clears it",
+                    path.display()
+                ),
+            )
+        } else {
+            failure(
+                format!("nothing is mounted by wirefs at {}", path.display()),
+                "`wirefs status` lists what is",
+            )
+        }
+    })
+}

@@ -1,0 +1,134 @@
+//! What a mount tells of itself, in the form that `--json` prints. Its fields are stable: new ones may come.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use wirefs_client::LinkState;
+use wirefs_driver::mount::MountStatus;
+
+/// What does not change while a mount lives.
+#[derive(Clone, Debug)]
+pub(crate) struct Constants {
+    /// As the user wrote it.
+    pub(crate) source: String,
+    /// Whether changes are refused, by the mount or by the server.
+    pub(crate) read_only: bool,
+    /// Memory for file contents, in bytes, at most.
+    pub(crate) cache_bytes_max: usize,
+}
+
+/// One mount at one moment.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Report {
+    pub(crate) source: String,
+    pub(crate) mountpoint: String,
+    pub(crate) version: String,
+    pub(crate) process: u32,
+    pub(crate) peer: Peer,
+    /// The kind of carrier: `unix`, `tcp+tls`, `tcp+plain` or `ssh`.
+    pub(crate) carrier: String,
+    pub(crate) connected: bool,
+    /// Since the connection came up or broke, in milliseconds.
+    pub(crate) connection_age_ms: u64,
+    pub(crate) connections_lost: u64,
+    pub(crate) mounted_for_ms: u64,
+    /// The least round trip of late, in microseconds.
+    pub(crate) rtt_us: Option<u64>,
+    pub(crate) mode: String,
+    pub(crate) read_only: bool,
+    /// How long a call waits for a silent server, in milliseconds; none: for ever.
+    pub(crate) deadline_ms: Option<u64>,
+    pub(crate) calls: u64,
+    pub(crate) calls_waiting: u64,
+    /// Requests sent, by kind.
+    pub(crate) requests: BTreeMap<String, u64>,
+    /// Requests that wait for their reply, by kind.
+    pub(crate) in_flight: BTreeMap<String, u64>,
+    pub(crate) bytes_in: u64,
+    pub(crate) bytes_out: u64,
+    /// The greatest rate of late, in bytes per second.
+    pub(crate) rate_in: Option<u64>,
+    pub(crate) rate_out: Option<u64>,
+    pub(crate) cache: Cache,
+    /// Written by programs and not yet acknowledged by the server, in bytes.
+    pub(crate) unacknowledged_bytes: u64,
+}
+
+/// Who the server is.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Peer {
+    pub(crate) address: String,
+    /// The fingerprint of its key, where the carrier has keys.
+    pub(crate) key: Option<String>,
+}
+
+/// What is remembered, and how often it helped.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Cache {
+    pub(crate) name_hits: u64,
+    pub(crate) name_misses: u64,
+    pub(crate) data_hits: u64,
+    pub(crate) data_misses: u64,
+    pub(crate) names: u64,
+    pub(crate) bytes: u64,
+    pub(crate) bytes_max: u64,
+}
+
+impl Report {
+    /// What a mount says at this moment.
+    pub(crate) fn of(status: &MountStatus, constants: &Constants) -> Report {
+        let MountStatus { mountpoint, peer, mode, deadline, snapshot, up_for } = status;
+        let counters = &snapshot.counters;
+        let (connected, since) = match snapshot.link {
+            LinkState::Up(since) => (true, since),
+            LinkState::Down(since) => (false, since),
+        };
+        let (rate_in, rate_out) = snapshot.rates;
+        Report {
+            source: constants.source.clone(),
+            mountpoint: mountpoint.to_string_lossy().into_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            process: std::process::id(),
+            peer: Peer {
+                address: peer.address.clone(),
+                key: peer.identity.map(|key| key.fingerprint().to_string()),
+            },
+            carrier: peer.carrier.to_owned(),
+            connected,
+            connection_age_ms: ms(snapshot.at.since(since)),
+            connections_lost: snapshot.losses,
+            mounted_for_ms: ms(*up_for),
+            rtt_us: snapshot.rtt.map(|rtt| u64::try_from(rtt.as_micros()).unwrap_or(u64::MAX)),
+            mode: mode.to_string(),
+            read_only: constants.read_only,
+            deadline_ms: deadline.map(ms),
+            calls: counters.calls,
+            calls_waiting: snapshot.calls_waiting as u64,
+            requests: counters
+                .requests()
+                .into_iter()
+                .map(|kind| (kind.name.to_owned(), kind.count))
+                .collect(),
+            in_flight: snapshot.in_flight.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect(),
+            bytes_in: counters.bytes_in,
+            bytes_out: counters.bytes_out,
+            rate_in,
+            rate_out,
+            cache: Cache {
+                name_hits: counters.name_hits,
+                name_misses: counters.name_misses,
+                data_hits: counters.data_hits,
+                data_misses: counters.data_misses,
+                names: snapshot.nodes as u64,
+                bytes: snapshot.cached_bytes as u64,
+                bytes_max: constants.cache_bytes_max as u64,
+            },
+            unacknowledged_bytes: snapshot.unacknowledged_bytes,
+        }
+    }
+}
+
+fn ms(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}

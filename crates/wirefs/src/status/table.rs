@@ -1,0 +1,146 @@
+//! A report for people.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::Report;
+
+/// The report as lines of a name and a value.
+pub(super) fn of(report: &Report) -> String {
+    let head = format!("{} on {}", report.source, report.mountpoint);
+    let rows = rows(report).into_iter().map(|(name, value)| format!("  {name:<10} {value}"));
+    std::iter::once(head).chain(rows).collect::<Vec<_>>().join("\n")
+}
+
+fn rows(report: &Report) -> Vec<(&'static str, String)> {
+    let age = span(Duration::from_millis(report.connection_age_ms));
+    let state =
+        if report.connected { format!("connected for {age}") } else { format!("NOT CONNECTED for {age}") };
+    let losses = match report.connections_lost {
+        0 => String::new(),
+        count => format!(", connection lost {}", times(count)),
+    };
+    let key = report.peer.key.as_ref().map(|key| format!("  key {key}")).unwrap_or_default();
+    let rtt = report.rtt_us.map_or("not measured yet".to_owned(), |us| span(Duration::from_micros(us)));
+    let deadline = match report.deadline_ms {
+        Some(ms) => format!("calls wait at most {}", span(Duration::from_millis(ms))),
+        None => "calls wait for ever".to_owned(),
+    };
+    let access = if report.read_only { ", read-only" } else { "" };
+    let cache = &report.cache;
+    let mut rows = vec![
+        ("peer", format!("{}{key}", report.peer.address)),
+        ("carrier", format!("{}, {state}{losses}", report.carrier)),
+        ("RTT", rtt),
+        ("mode", format!("{}{access}, {deadline}", report.mode)),
+        ("requests", kinds(&report.requests)),
+        ("in flight", kinds(&report.in_flight)),
+        ("bytes", format!("{} in, {} out{}", bytes(report.bytes_in), bytes(report.bytes_out), rates(report))),
+        (
+            "cache",
+            format!(
+                "names {}, data {}; {} names, {} of {}",
+                hits(cache.name_hits, cache.name_misses),
+                hits(cache.data_hits, cache.data_misses),
+                cache.names,
+                bytes(cache.bytes),
+                bytes(cache.bytes_max)
+            ),
+        ),
+    ];
+    if report.unacknowledged_bytes > 0 {
+        rows.push((
+            "unsent",
+            format!("{} not yet acknowledged by the server", bytes(report.unacknowledged_bytes)),
+        ));
+    }
+    if report.calls_waiting > 0 {
+        rows.push(("waiting", format!("{} calls of programs", report.calls_waiting)));
+    }
+    rows.push(("process", report.process.to_string()));
+    rows
+}
+
+fn times(count: u64) -> String {
+    if count == 1 { "once".to_owned() } else { format!("{count} times") }
+}
+
+fn rates(report: &Report) -> String {
+    let rate = |rate: Option<u64>, way: &str| rate.map(|rate| format!("{} / s {way}", bytes(rate)));
+    let rates: Vec<_> =
+        [rate(report.rate_in, "in"), rate(report.rate_out, "out")].into_iter().flatten().collect();
+    if rates.is_empty() { String::new() } else { format!("; up to {}", rates.join(", ")) }
+}
+
+fn kinds(kinds: &BTreeMap<String, u64>) -> String {
+    let listed: Vec<_> = kinds
+        .iter()
+        .filter(|(_, count)| **count > 0)
+        .map(|(name, count)| format!("{name} {count}"))
+        .collect();
+    if listed.is_empty() { "none".to_owned() } else { listed.join(", ") }
+}
+
+fn hits(hits: u64, misses: u64) -> String {
+    match hits + misses {
+        0 => "not used yet".to_owned(),
+        all => format!("{} % of {all} from memory", hits * 100 / all),
+    }
+}
+
+/// A size with three digits at most.
+pub(crate) fn bytes(count: u64) -> String {
+    const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
+    if count < 1024 {
+        return format!("{count} B");
+    }
+    let mut value = count as f64 / 1024.0;
+    let mut unit = "KiB";
+    for next in UNITS.iter().skip(1) {
+        if value < 1024.0 {
+            break;
+        }
+        value /= 1024.0;
+        unit = next;
+    }
+    if value < 10.0 { format!("{value:.1} {unit}") } else { format!("{value:.0} {unit}") }
+}
+
+/// A span of time in the unit that suits it.
+pub(crate) fn span(span: Duration) -> String {
+    let seconds = span.as_secs();
+    match seconds {
+        0 if span.as_millis() < 10 => format!("{:.2} ms", span.as_secs_f64() * 1e3),
+        0 => format!("{} ms", span.as_millis()),
+        1..120 => format!("{seconds} s"),
+        120..7200 => format!("{} min", seconds / 60),
+        7200..172_800 => format!("{} h", seconds / 3600),
+        _ => format!("{} d", seconds / 86_400),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_and_spans_are_short() {
+        for (count, text) in
+            [(0, "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (1 << 20, "1.0 MiB"), (300 << 20, "300 MiB")]
+        {
+            assert_eq!(bytes(count), text);
+        }
+        for (ms, text) in
+            [(0, "0.00 ms"), (85, "85 ms"), (1500, "1 s"), (180_000, "3 min"), (90_000_000, "25 h")]
+        {
+            assert_eq!(span(Duration::from_millis(ms)), text);
+        }
+    }
+
+    #[test]
+    fn shares_of_nothing_are_no_numbers() {
+        assert_eq!(hits(0, 0), "not used yet");
+        assert_eq!(hits(3, 1), "75 % of 4 from memory");
+        assert_eq!(kinds(&BTreeMap::new()), "none");
+    }
+}

@@ -1,0 +1,20 @@
+//! Lines for people. A reader that has gone, as behind `| head`, or a full disk under a log, ends no server and no mount.
+
+/// A line on standard output.
+macro_rules! say {
+    ($($text:tt)*) => {{
+        use std::io::Write;
+        let _unheard = writeln!(std::io::stdout(), $($text)*);
+    }};
+}
+
+/// A line on standard error.
+macro_rules! note {
+    ($($text:tt)*) => {{
+        use std::io::Write;
+        let _unheard = writeln!(std::io::stderr(), $($text)*);
+    }};
+}
+
+pub(crate) use note;
+pub(crate) use say;
