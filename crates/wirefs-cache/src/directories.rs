@@ -9,6 +9,21 @@ use wirefs_op::{DirEntry, Stat, Time};
 /// Entries remembered over all directories, at most. An entry is about 250 bytes.
 const ENTRIES_MAX: usize = 400_000;
 
+/// Own changes of one directory remembered for listings that were asked for before them, at most.
+const RECENT_MAX: usize = 4096;
+/// How long they are. INVARIANT: a listing asked for before a change has come back within this time, or its carrier is
+/// lost.
+const RECENT_FOR: Duration = Duration::from_secs(60);
+
+/// This client's changes of one directory of late.
+#[derive(Debug, Default)]
+struct Recent {
+    names: BTreeMap<Vec<u8>, (Option<Stat>, Time)>,
+    /// Listings asked for before this are not believed: something before it was left out of `names`.
+    complete_since: Time,
+    last: Time,
+}
+
 /// What a listing says about a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found {
@@ -29,27 +44,41 @@ struct Directory {
     known_at: Time,
 }
 
+impl Directory {
+    fn find(&self, name: &[u8]) -> Option<&Stat> {
+        if let Some(patch) = self.patches.get(name) {
+            return patch.as_ref();
+        }
+        let index = self.listing.binary_search_by(|entry| entry.name.as_slice().cmp(name)).ok()?;
+        self.listing.get(index).map(|entry| &entry.stat)
+    }
+}
+
 /// The listings of all directories.
 #[derive(Debug, Default)]
 pub struct Directories {
     known: BTreeMap<NodeId, Directory>,
-    changed_at: BTreeMap<NodeId, Time>,
+    recent: BTreeMap<NodeId, Recent>,
     entries: usize,
 }
 
 impl Directories {
-    /// Remembers a complete listing that was asked for at `at`; hands it back sorted. It is not remembered when this
-    /// client changed the directory since, nor when it alone is over the limit.
+    /// Remembers a complete listing that was asked for at `at`; hands it back sorted. What this client changed since is
+    /// put right. It is not remembered when that was too much, nor when it alone is over the limit.
     pub fn store(&mut self, dir: NodeId, mut entries: Vec<DirEntry>, at: Time) -> Arc<Vec<DirEntry>> {
         entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         entries.dedup_by(|a, b| a.name == b.name);
         let listing = Arc::new(entries);
-        let overtaken = self.changed_at.get(&dir).is_some_and(|changed| at < *changed);
+        let recent = self.recent.get(&dir);
+        let overtaken = recent.is_some_and(|recent| at < recent.complete_since);
+        let patches =
+            recent.into_iter().flat_map(|recent| &recent.names).filter(|(_, (_, changed))| at <= *changed);
+        let patches = patches.map(|(name, (stat, _))| (name.clone(), *stat)).collect();
         let older = self.known.get(&dir).is_some_and(|known| at < known.known_at);
         if !overtaken && !older && listing.len() <= ENTRIES_MAX {
             self.drop_listing(dir);
             self.entries += listing.len();
-            let known = Directory { listing: Arc::clone(&listing), patches: BTreeMap::new(), known_at: at };
+            let known = Directory { listing: Arc::clone(&listing), patches, known_at: at };
             self.known.insert(dir, known);
             self.shrink(dir);
         }
@@ -62,16 +91,9 @@ impl Directories {
             return Found::Unknown;
         };
         let at = known.known_at;
-        match known.patches.get(name) {
-            Some(Some(stat)) => Found::Entry(Box::new(*stat), at),
-            Some(None) => Found::Absent(at),
-            None => match known.listing.binary_search_by(|entry| entry.name.as_slice().cmp(name)) {
-                Ok(index) => match known.listing.get(index) {
-                    Some(entry) => Found::Entry(Box::new(entry.stat), at),
-                    None => Found::Unknown,
-                },
-                Err(_) => Found::Absent(at),
-            },
+        match known.find(name) {
+            Some(stat) => Found::Entry(Box::new(*stat), at),
+            None => Found::Absent(at),
         }
     }
 
@@ -108,13 +130,28 @@ impl Directories {
 
     /// An entry's attributes changed by this client's doing; the listing, if there is one, is to say so.
     pub fn touched(&mut self, dir: NodeId, name: &[u8], stat: &Stat) {
-        if let Some(known) = self.known.get_mut(&dir) {
+        if let Some((Some(recent), _)) =
+            self.recent.get_mut(&dir).and_then(|recent| recent.names.get_mut(name))
+            && recent.id == stat.id
+        {
+            *recent = *stat;
+        }
+        // A name that the object was known by before may be gone by now, or another object's.
+        if let Some(known) = self.known.get_mut(&dir)
+            && known.find(name).is_some_and(|known| known.id == stat.id)
+        {
             known.patches.insert(name.to_vec(), Some(*stat));
         }
     }
 
     fn patch(&mut self, dir: NodeId, name: &[u8], stat: Option<Stat>, at: Time) {
-        self.changed_at.insert(dir, at);
+        let recent = self.recent.entry(dir).or_default();
+        recent.last = at;
+        if recent.names.len() >= RECENT_MAX {
+            recent.names.clear();
+            recent.complete_since = at;
+        }
+        recent.names.insert(name.to_vec(), (stat, at));
         if let Some(known) = self.known.get_mut(&dir) {
             known.patches.insert(name.to_vec(), stat);
             // A listing patched many times over is cheaper to ask for again.
@@ -140,8 +177,7 @@ impl Directories {
         for dir in old {
             self.drop_listing(dir);
         }
-        // INVARIANT: a listing asked for before a change has come back within this time, or its carrier is lost.
-        self.changed_at.retain(|_, at| now < *at + window + Duration::from_secs(60));
+        self.recent.retain(|_, recent| now < recent.last + RECENT_FOR);
     }
 
     fn drop_listing(&mut self, dir: NodeId) {

@@ -74,6 +74,8 @@ struct State {
     bulk_bytes: usize,
     /// Bytes with the writer, not yet taken by the sink.
     writer_bytes: usize,
+    /// Threads that wait for `room`: with none, waking is a system call for nothing.
+    room_waiters: usize,
     place: Place,
     /// Why the carrier is lost, until the writer thread has told the owner.
     lost: Option<CarrierLost>,
@@ -112,6 +114,7 @@ impl Outbox {
                 urgent_bytes: 0,
                 bulk_bytes: 0,
                 writer_bytes: 0,
+                room_waiters: 0,
                 place: Place::Idle(Box::new(Writer::new(sink))),
                 lost: None,
             }),
@@ -139,10 +142,13 @@ impl Outbox {
             drop(state);
             // Someone must be writing while we wait.
             self.flush();
+            state = shared.lock();
+            state.room_waiters += 1;
             state = shared
                 .room
-                .wait_while(shared.lock(), |state| !state.is_gone() && state.bulk_bytes > OUTBOX_BYTES_MAX)
+                .wait_while(state, |state| !state.is_gone() && state.bulk_bytes > OUTBOX_BYTES_MAX)
                 .unwrap_or_else(PoisonError::into_inner);
+            state.room_waiters -= 1;
         }
         let alive = !state.is_gone();
         state.push(frame, class);
@@ -176,12 +182,15 @@ impl Outbox {
         let deadline = Instant::now() + timeout;
         self.flush();
         let shared = &self.owner.shared;
-        let (state, _) = shared
+        let mut state = shared.lock();
+        state.room_waiters += 1;
+        let (mut state, _) = shared
             .room
-            .wait_timeout_while(shared.lock(), deadline.saturating_duration_since(Instant::now()), |state| {
+            .wait_timeout_while(state, deadline.saturating_duration_since(Instant::now()), |state| {
                 !matches!(state.place, Place::Idle(_) | Place::Gone)
             })
             .unwrap_or_else(PoisonError::into_inner);
+        state.room_waiters -= 1;
         let sent_all = matches!(state.place, Place::Idle(_));
         drop(state);
         self.close();
@@ -270,11 +279,11 @@ impl Shared {
                 let was_full = state.bulk_bytes > OUTBOX_BYTES_MAX;
                 state.load(&mut writer);
                 if was_full && state.bulk_bytes <= OUTBOX_BYTES_MAX {
-                    self.room.notify_all();
+                    self.wake_room(&state);
                 }
                 if writer.is_drained() {
                     state.place = Place::Idle(writer);
-                    self.room.notify_all();
+                    self.wake_room(&state);
                     return Drained::Done;
                 }
             }
@@ -295,6 +304,12 @@ impl Shared {
                     return Drained::Done;
                 }
             }
+        }
+    }
+
+    fn wake_room(&self, state: &State) {
+        if state.room_waiters > 0 {
+            self.room.notify_all();
         }
     }
 
@@ -326,7 +341,7 @@ impl Shared {
         state.bulk_bytes = 0;
         state.writer_bytes = 0;
         self.work.notify_all();
-        self.room.notify_all();
+        self.wake_room(&state);
         drop(state);
         // Frames and the sink are freed outside the lock.
         drop((place, dropped));

@@ -14,7 +14,7 @@ use std::time::Duration;
 use wirefs_cache::{Directories, Meter, Mode, Names, NodeId};
 use wirefs_op::message::version::BootId;
 use wirefs_op::wire::Malformed;
-use wirefs_op::{Errno, FileId, Frame, Reply, Request, Stat, Time};
+use wirefs_op::{Errno, FileId, Frame, FsStat, Reply, Request, Stat, Time};
 
 /// What the user chose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,6 +91,8 @@ pub struct Client {
     pub(crate) counters: Counters,
     pub(crate) throttled: Throttled,
     pub(crate) misses: Misses,
+    /// The file system's figures, and as of when.
+    pub(crate) figures: Option<(FsStat, Time)>,
     calls: BTreeMap<CallId, Time>,
     abandoned: BTreeSet<CallId>,
     outputs: VecDeque<Output>,
@@ -113,6 +115,7 @@ impl Client {
             counters: Counters::default(),
             throttled: Throttled::default(),
             misses: Misses::default(),
+            figures: None,
             calls: BTreeMap::new(),
             abandoned: BTreeSet::new(),
             outputs: VecDeque::new(),
@@ -288,8 +291,8 @@ impl Client {
             Some(node) if self.files.is_writing(node) => node,
             _ => {
                 let node = self.names.learn(stat, sent);
-                let overtaken = self.names.node(node).is_some_and(|node| sent < node.changed_at);
-                if !overtaken && self.files.observe(node, stat.version, sent) {
+                let taken = self.names.node(node).is_some_and(|node| node.known_at == Some(sent));
+                if taken && self.files.observe(node, stat.version, sent) {
                     self.invalidate(Invalidate::Node { node, offset: 0, length: 0 });
                 }
                 node

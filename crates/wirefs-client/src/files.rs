@@ -65,18 +65,13 @@ pub(crate) enum Drained {
     Fsync { call: CallId, handle: Handle },
     /// A call to be started (again): its request must not overtake the writes.
     Seek { call: CallId, handle: Handle, offset: u64, hole: bool },
-    /// A lock to be released once its holder's writes are there.
-    Unlock { call: CallId, handle: Handle, lock: crate::operation::lock::Wanted },
 }
 
 impl Drained {
     /// The call that waits.
     pub(crate) fn call(&self) -> CallId {
         match self {
-            Drained::Flush { call, .. }
-            | Drained::Fsync { call, .. }
-            | Drained::Seek { call, .. }
-            | Drained::Unlock { call, .. } => *call,
+            Drained::Flush { call, .. } | Drained::Fsync { call, .. } | Drained::Seek { call, .. } => *call,
         }
     }
 }
@@ -89,10 +84,14 @@ pub(crate) struct Contents {
     version: Option<u64>,
     /// As of when that was the file's version.
     pub(crate) valid_at: Option<Time>,
+    /// While own changes are under way: whether the rest was valid when the first began or an answer said so since.
+    pub(crate) trusted: bool,
     /// Counts the times that something was forgotten: what was asked for before must not be taken in after.
     pub(crate) epoch: u32,
     /// Own changes of the file, writes among them, sent and not answered.
     pub(crate) writes: u32,
+    /// Releases of locks sent and not answered.
+    pub(crate) unlocking: u32,
     /// Bytes in them.
     pub(crate) unacknowledged: u64,
     /// Writes answered since the last commit, which a crash of the server's machine could undo.
@@ -213,10 +212,21 @@ impl Files {
         self.bytes
     }
 
-    /// Notes a write on its way.
-    pub(crate) fn write_sent(&mut self, node: NodeId, bytes: u64) {
+    /// Whether contents that came with this version belong to what is known of the file. While own changes are under
+    /// way their replies tell.
+    pub(crate) fn is_of(&self, node: NodeId, version: u64) -> bool {
+        self.contents
+            .get(&node)
+            .is_some_and(|contents| contents.writes > 0 || contents.version == Some(version))
+    }
+
+    /// Notes a write on its way; `is_valid`: what is known of the file may be believed now.
+    pub(crate) fn write_sent(&mut self, node: NodeId, bytes: u64, is_valid: bool) {
         self.unacknowledged += bytes;
         let contents = self.contents(node);
+        if contents.writes == 0 {
+            contents.trusted = is_valid;
+        }
         contents.writes += 1;
         contents.unacknowledged += bytes;
     }
@@ -266,6 +276,7 @@ impl Files {
         let known = contents.version.replace(after);
         contents.valid_at = contents.valid_at.max(Some(sent));
         let foreign = matches!((known, before), (Some(known), Some(before)) if known != before);
+        contents.trusted |= before.is_some() && known == before;
         // The kernel's pages have our own writes already.
         if contents.kernel_version.is_some() && contents.kernel_version == known && !foreign {
             contents.kernel_version = Some(after);

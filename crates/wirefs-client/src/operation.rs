@@ -27,6 +27,7 @@ pub(crate) mod xattr;
 use crate::call::{Answer, Call, CallId, Caller};
 use crate::core::Client;
 use crate::requests::Outstanding;
+use wirefs_cache::NodeId;
 use wirefs_op::{Errno, Reply};
 
 /// What a reply is for.
@@ -50,6 +51,8 @@ pub(crate) enum Pending {
     Xattr(xattr::Asking),
     Statfs(CallId),
     Lock(lock::Locking),
+    /// The release of a lock, for which nobody waits.
+    Unlock(NodeId),
     /// Tflush of a waiting lock.
     Withdraw(wirefs_op::Tag),
     Allocate(allocate::Allocating),
@@ -80,6 +83,7 @@ impl Pending {
             | Pending::Xattr(_)
             | Pending::Statfs(_)
             | Pending::Lock(_)
+            | Pending::Unlock(_)
             | Pending::Withdraw(_)
             | Pending::Allocate(_)
             | Pending::Copy(_)
@@ -105,6 +109,7 @@ impl Pending {
             | Pending::Link(_)
             | Pending::Open(_)
             | Pending::AcquireFd(_)
+            | Pending::Unlock(_)
             | Pending::Write(_)
             | Pending::Xattr(_)
             | Pending::Statfs(_)
@@ -228,8 +233,9 @@ pub(crate) fn finish(client: &mut Client, outstanding: Outstanding, reply: Reply
         (Pending::Write(p), Reply::Put(r)) => write::finish(client, p, sent, r),
         (Pending::List(p), Reply::Get(r)) => list::finish(client, tag, p, sent, r, last),
         (Pending::Xattr(p), Reply::Xattr(r)) => xattr::finish(client, p, sent, r),
-        (Pending::Statfs(call), Reply::Statfs(r)) => client.answer(call, Answer::FsStat(r.figures)),
+        (Pending::Statfs(call), Reply::Statfs(r)) => statfs::finish(client, call, sent, r),
         (Pending::Lock(p), Reply::Lock(r)) => lock::finish(client, p, sent, r),
+        (Pending::Unlock(node), Reply::Lock(_)) => lock::unlocked(client, node),
         (Pending::Withdraw(oldtag), Reply::Flush(_)) => interrupt::finish(client, oldtag),
         (Pending::Allocate(p), Reply::Allocate(r)) => allocate::finish(client, p, sent, r),
         (Pending::Copy(p), Reply::Copy(r)) => copy::finish(client, p, sent, r),
@@ -261,6 +267,7 @@ pub(crate) fn fail(client: &mut Client, pending: Pending, errno: Errno) {
         Pending::Xattr(p) => xattr::failed(client, p, errno),
         Pending::Statfs(call) | Pending::Seek(call) => client.fail(call, errno),
         Pending::Lock(p) => lock::failed(client, p, errno),
+        Pending::Unlock(node) => lock::unlocked(client, node),
         Pending::Withdraw(oldtag) => interrupt::finish(client, oldtag),
         Pending::Allocate(p) => allocate::failed(client, p, errno),
         Pending::Copy(p) => copy::failed(client, p, errno),

@@ -65,6 +65,7 @@ pub(crate) fn lane(request: &Request) -> Lane {
         | Request::Copy(_)
         | Request::Commit(_) => Lane::Changes,
         Request::Get(get) if get.mode.has(GetMode::ORDERED) => Lane::Changes,
+        Request::Lock(lock) if lock.action == LockAction::Set => Lane::Changes,
         Request::Xattr(xattr) if matches!(xattr.action, XattrAction::Set | XattrAction::Remove) => {
             Lane::Changes
         }

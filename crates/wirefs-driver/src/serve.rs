@@ -12,6 +12,7 @@ mod connection;
 mod core;
 mod execute;
 mod listen;
+mod log;
 mod options;
 mod pool;
 mod reader;

@@ -1,14 +1,16 @@
 //! Tcopy: copies a range at the server, by the file system's own means where it has some.
 
+use crate::attributes;
 use crate::changes::Changes;
 use crate::failure::{Failure, uninterrupted};
 use crate::open_files::{Access, OpenFile};
 use crate::session::Session;
 use rustix::buffer::spare_capacity;
+use rustix::fd::AsFd;
 use rustix::io::Errno as SystemErrno;
-use wirefs_op::Errno;
 use wirefs_op::limits::DATA_BYTES_MAX;
 use wirefs_op::message::copy::{Rcopy, Tcopy};
+use wirefs_op::{Errno, Kind};
 use wirefs_server::Replies;
 
 /// The most that one system call copies, in bytes; between two, the copy may be stopped.
@@ -28,11 +30,17 @@ impl Session {
         self.check_writable()?;
         let from = self.locate(&request.from)?.open(Access::READ)?;
         let to = self.locate(&request.to)?.open(Access::WRITE)?;
+        if from.kind == Kind::Directory {
+            return Err(Errno::IsDirectory.into());
+        }
         for offset in [request.from_offset, request.to_offset] {
             let end = offset.checked_add(request.length).ok_or(Errno::Overflow)?;
             i64::try_from(end).map_err(|_| Errno::Overflow)?;
         }
-        if from.id == to.id && request.from_offset.abs_diff(request.to_offset) < request.length {
+        // The end as it is now: within one file the copy itself may move it on.
+        let size = attributes::statx(from.as_fd(), c"")?.stx_size;
+        let length = request.length.min(size.saturating_sub(request.from_offset));
+        if from.id == to.id && request.from_offset.abs_diff(request.to_offset) < length {
             return Err(Errno::Invalid.into());
         }
         let mut progress = Progress {
@@ -40,10 +48,10 @@ impl Session {
             from_offset: request.from_offset,
             to: &to,
             to_offset: request.to_offset,
-            left: request.length,
+            left: length,
         };
         let outcome = progress.run(&self.export.changes, replies);
-        let count = request.length - progress.left;
+        let count = length - progress.left;
         match outcome {
             // What was copied counts; the failure comes again with the rest.
             Err(failure) if count == 0 => Err(failure),

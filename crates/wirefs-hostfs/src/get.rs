@@ -22,7 +22,8 @@ const READ_BYTES_MIN: usize = 4096;
 impl Session {
     pub(crate) fn get(&self, request: &Tget, replies: &mut dyn Replies) -> Result<(), Failure> {
         let mut pieces = Pieces::new(request, replies);
-        let attributes_alone = !request.mode.has(GetMode::DATA) && !request.mode.has(GetMode::MORE);
+        let wants = |mode| request.mode.has(mode);
+        let attributes_alone = wants(GetMode::STAT) && !wants(GetMode::DATA) && !wants(GetMode::MORE);
         if attributes_alone && let Some(stat) = self.stat_path(&request.target)? {
             pieces.tell(stat);
             return pieces.end_without_data();

@@ -55,7 +55,7 @@ impl Session {
             false => attributes::version(&attributes::statx(object.as_fd(), c"")?),
         };
         if mode.has(PutMode::KILL_PRIVILEGES) && object.kind == Kind::File {
-            self.kill_privileges(object, request.set.mode.is_some())?;
+            self.kill_privileges(object, mode.has(PutMode::STAT) && request.set.mode.is_some())?;
         }
         if mode.has(PutMode::STAT) {
             set::apply(object, file.as_deref(), &request.set)?;

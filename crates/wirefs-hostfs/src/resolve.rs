@@ -8,7 +8,7 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, ResolveFlags, Statx};
 use std::ffi::CString;
 use std::sync::Arc;
-use wirefs_op::message::target::{Fd, Place, Target};
+use wirefs_op::message::target::{Fd, NOFD, Place, Target};
 use wirefs_op::{Errno, FileId, Kind, Stat, TreePath};
 
 /// The longest path that one system call takes (`PATH_MAX` without its NUL), in bytes.
@@ -150,8 +150,12 @@ impl Session {
     /// # Cost
     /// Two system calls in the root, else four.
     pub(crate) fn stat_path(&self, target: &Target) -> Result<Option<Stat>, Errno> {
-        let is_kept = target.id.is_some_and(|id| self.files.find(target.fd, id).is_some());
-        let Some((dir, name)) = target.path.split_last().filter(|_| !is_kept) else {
+        // Without an id only a look at the object tells whether it is the one that the fd stands for.
+        let may_be_kept = match target.id {
+            Some(id) => self.files.find(target.fd, id).is_some(),
+            None => target.fd != NOFD,
+        };
+        let Some((dir, name)) = target.path.split_last().filter(|_| !may_be_kept) else {
             return Ok(None);
         };
         // By name alone, a place where something is mounted would be crossed.

@@ -82,9 +82,6 @@ impl Run<'_> {
             }
             _ => None,
         };
-        if self.model.copies_past_end(ask) {
-            return Ok(());
-        }
         let told = self.other.perform(ask);
         if ask.zeroes() && told.is_unsupported() {
             // Not each file system zeroes in place; nothing was changed.

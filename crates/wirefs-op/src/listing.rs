@@ -44,14 +44,13 @@ impl ListingWriter {
 
     /// Adds an entry; false, and nothing added, when it does not fit any more.
     pub fn push(&mut self, entry: &DirEntry) -> bool {
-        let mut one = Writer::bare();
-        entry.put(&mut one);
-        let one = one.into_bytes();
-        if self.writer.len() + one.len() > self.bytes_max {
-            return false;
+        let before = self.writer.len();
+        entry.put(&mut self.writer);
+        let fits = self.writer.len() <= self.bytes_max;
+        if !fits {
+            self.writer.truncate(before);
         }
-        self.writer.append(&one);
-        true
+        fits
     }
 
     /// Whether it holds no entry.

@@ -33,6 +33,8 @@ impl Order {
                 XattrAction::Set | XattrAction::Remove => Order::Change,
                 XattrAction::Read | XattrAction::List => Order::Free,
             },
+            // A release must be behind what was written under the lock, and before what the same owner takes next.
+            Request::Lock(lock) if lock.action == LockAction::Set => Order::Change,
             Request::Commit(_) => Order::Turn,
             Request::Get(get) if get.mode.has(GetMode::ORDERED) => Order::Turn,
             Request::Get(_) | Request::Statfs(_) | Request::Lock(_) | Request::Seek(_) => Order::Free,

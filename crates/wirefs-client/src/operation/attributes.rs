@@ -3,11 +3,12 @@
 use crate::call::{Answer, CallId, Handle, Invalidate};
 use crate::core::Client;
 use crate::operation::Pending;
+use std::time::Duration;
 use wirefs_cache::NodeId;
 use wirefs_op::message::get::{GetMode, Rget, Tget};
 use wirefs_op::message::put::{PutMode, Rput, Tput};
 use wirefs_op::wire::Data;
-use wirefs_op::{Errno, Request, SetStat, Time};
+use wirefs_op::{Errno, Kind, Request, SetStat, Stat, Time};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Getting {
@@ -38,13 +39,26 @@ pub(crate) fn get(
         return Ok(());
     }
     client.counters.name_misses += 1;
-    let target = client.target(node, handle)?;
+    let target = match client.target(node, handle) {
+        Ok(target) => target,
+        Err(errno) => return of_removed_directory(client, call, node).ok_or(errno),
+    };
     let keep = target.fd != wirefs_op::message::target::NOFD;
     let mode =
         GetMode::STAT.and_if(keep, GetMode::MORE).and_if(client.files.is_writing(node), GetMode::ORDERED);
     let get = Tget { target, mode, nmsgs: 1, offset: 0, count: 0 };
     client.send(Request::Get(get), Pending::Getattr(Getting { call, node }));
     Ok(())
+}
+
+/// A directory that was removed here, and that a program still has open, has no fd at the server to ask by; nothing can
+/// change it any more.
+fn of_removed_directory(client: &mut Client, call: CallId, node: NodeId) -> Option<()> {
+    let known =
+        client.names.node(node).filter(|known| known.stat.kind == Kind::Directory && !known.is_named())?;
+    let stat = client.present(&Stat { nlink: 0, ..known.stat });
+    client.answer(call, Answer::Attr(stat, Duration::ZERO));
+    Some(())
 }
 
 pub(crate) fn got(client: &mut Client, getting: Getting, sent: Time, got: Rget) {
@@ -60,7 +74,7 @@ pub(crate) fn got(client: &mut Client, getting: Getting, sent: Time, got: Rget) 
     {
         // Ordered behind the writes that were on their way then; later ones may have made the file longer since.
         shown.size = shown.size.max(known.stat.size);
-        ttl = std::time::Duration::ZERO;
+        ttl = Duration::ZERO;
     }
     client.answer(call, Answer::Attr(shown, ttl));
 }
@@ -110,7 +124,7 @@ pub(crate) fn took_effect(
     client: &mut Client,
     node: NodeId,
     before: Option<u64>,
-    stat: Option<&wirefs_op::Stat>,
+    stat: Option<&Stat>,
     sent: Time,
 ) {
     let now = client.now;
@@ -121,7 +135,7 @@ pub(crate) fn took_effect(
     if client.files.is_writing(node) {
         // The size that later writes made it is not undone by this one's.
         let size = client.names.node(node).map_or(0, |known| known.stat.size);
-        let stat = stat.map(|stat| wirefs_op::Stat { size: stat.size.max(size), ..*stat });
+        let stat = stat.map(|stat| Stat { size: stat.size.max(size), ..*stat });
         client.names.changed(node, stat.as_ref(), sent, now);
         client.names.doubt(node);
     } else {

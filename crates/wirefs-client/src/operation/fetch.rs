@@ -26,6 +26,8 @@ pub(crate) struct Fetching {
     epoch: u32,
     /// An fd was asked for.
     opens: bool,
+    /// What comes is of the version that is known.
+    is_known: bool,
 }
 
 impl Fetching {
@@ -52,14 +54,17 @@ pub(crate) fn ask(
         asked = true;
         at = to;
     }
-    if validate && !asked {
+    // What is on its way brings the attributes too.
+    let known =
+        client.files.known(node).is_some_and(|contents| contents.ranges.first_gap(start, end).is_none());
+    if validate && !asked && known {
         send(client, node, handle, start, start)?;
     }
     Ok(())
 }
 
 /// The first stretch of `start..end` that is neither known nor being fetched.
-fn next_gap(client: &mut Client, node: NodeId, start: u64, end: u64) -> Option<(u64, u64)> {
+pub(crate) fn next_gap(client: &mut Client, node: NodeId, start: u64, end: u64) -> Option<(u64, u64)> {
     let contents = client.files.known(node)?;
     let mut at = start;
     loop {
@@ -100,7 +105,7 @@ fn send(client: &mut Client, node: NodeId, handle: Handle, start: u64, end: u64)
     contents.fetching.push((start, end, epoch));
     client.names.hold(node);
     let get = Tget { target, mode, nmsgs: 0, offset: start, count: (end - start) as u32 };
-    let fetching = Fetching { node, handle, start, end, at: start, epoch, opens: asks_fd };
+    let fetching = Fetching { node, handle, start, end, at: start, epoch, opens: asks_fd, is_known: false };
     client.send(Request::Get(get), Pending::Fetch(fetching));
     Ok(())
 }
@@ -116,6 +121,7 @@ pub(crate) fn finish(
     let node = fetching.node;
     if let Some(stat) = got.stat {
         client.learn(&stat, sent);
+        fetching.is_known = client.files.is_of(node, stat.version);
     }
     let len = got.data.0.len() as u64;
     if fetching.at + len > fetching.end {
@@ -124,7 +130,7 @@ pub(crate) fn finish(
         };
     }
     let epoch = client.files.contents(node).epoch;
-    if got.mode.has(GotMode::DATA) && fetching.epoch == epoch {
+    if got.mode.has(GotMode::DATA) && fetching.epoch == epoch && fetching.is_known {
         client.files.remember_read(node, fetching.at, &got.data.0);
     }
     fetching.at += len;
@@ -181,6 +187,7 @@ pub(crate) fn failed(client: &mut Client, fetching: Fetching, errno: Errno) {
     for reader in hit {
         client.fail(reader.call, errno);
     }
+    serve_readers(client, node);
 }
 
 /// Answers the reads that can be answered; asks again for those whose data was overtaken.
@@ -195,18 +202,19 @@ pub(crate) fn serve_readers(client: &mut Client, node: NodeId) {
             || client.files.contents(node).fetching.is_empty();
         if nothing_comes {
             reader.tries += 1;
-            let range = (reader.start, reader.end);
-            let asked = if reader.tries > TRIES_MAX {
-                Err(Errno::Io)
-            } else {
-                ask(client, node, reader.handle, range, true)
-            };
-            if let Err(errno) = asked {
-                client.fail(reader.call, errno);
+            if reader.tries > TRIES_MAX {
+                client.fail(reader.call, Errno::Io);
                 continue;
             }
         }
+        // Among those who wait before anything is asked for: that may fail at once.
         client.files.contents(node).readers.push(reader);
+        if nothing_comes
+            && let Err(errno) = ask(client, node, reader.handle, (reader.start, reader.end), true)
+        {
+            client.files.contents(node).readers.retain(|other| other.call != reader.call);
+            client.fail(reader.call, errno);
+        }
     }
 }
 
@@ -215,7 +223,7 @@ pub(crate) fn try_read(client: &mut Client, node: NodeId, reader: &Reader) -> Op
     let size = client.names.node(node)?.stat.size;
     let window = client.config.mode.window();
     let contents = client.files.known(node)?;
-    let valid = contents.writes > 0
+    let valid = contents.writes > 0 && contents.trusted
         || contents.valid_at.is_some_and(|at| reader.since < at + window || at >= reader.since);
     if !valid {
         return None;

@@ -3,7 +3,6 @@
 
 use crate::call::{Answer, CallId, Handle};
 use crate::core::Client;
-use crate::files::Drained;
 use crate::operation::Pending;
 use wirefs_cache::NodeId;
 use wirefs_op::message::lock::{LockAction, Rlock, Tlock};
@@ -24,6 +23,8 @@ pub(crate) struct Locking {
     handle: Handle,
     wanted: Wanted,
     action: LockAction,
+    /// A first try for a caller that is ready to wait.
+    then_waits: bool,
     /// The caller was interrupted: a lock that is granted nevertheless is given back.
     withdrawn: bool,
 }
@@ -36,6 +37,7 @@ impl Locking {
     /// The caller gives up.
     pub(crate) fn withdraw(&mut self) -> bool {
         let waits = self.action == LockAction::Wait && !self.withdrawn;
+        self.then_waits = false;
         self.withdrawn = true;
         waits
     }
@@ -50,11 +52,12 @@ pub(crate) fn test(
     handle: Handle,
     wanted: Wanted,
 ) -> Result<(), Errno> {
-    request(client, call, node, handle, wanted, LockAction::Test)
+    request(client, call, node, handle, wanted, LockAction::Test, false)
 }
 
 /// # Cost
-/// 1 round trip, and as long as another holds it.
+/// 1 round trip, and as long as another holds it. A release: 0, since it takes its turn behind what was written under
+/// the lock, and nobody can refuse it.
 pub(crate) fn set(
     client: &mut Client,
     call: CallId,
@@ -63,27 +66,18 @@ pub(crate) fn set(
     wanted: Wanted,
     wait: bool,
 ) -> Result<(), Errno> {
-    let releases = wanted.range.kind == LockKind::Unlock;
-    if releases && client.files.is_writing(node) {
-        client.files.contents(node).drained.push(Drained::Unlock { call, handle, lock: wanted });
+    if wanted.range.kind == LockKind::Unlock {
+        unlock(client, node, handle, wanted);
+        client.answer(call, Answer::Done);
         return Ok(());
     }
-    if wanted.family == LockFamily::Posix && !releases {
+    if wanted.family == LockFamily::Posix {
         client.files.contents(node).lock_owners.insert(wanted.owner);
     }
-    send(client, call, node, handle, wanted, wait)
-}
-
-pub(crate) fn send(
-    client: &mut Client,
-    call: CallId,
-    node: NodeId,
-    handle: Handle,
-    wanted: Wanted,
-    wait: bool,
-) -> Result<(), Errno> {
-    let action = if wait { LockAction::Wait } else { LockAction::Set };
-    request(client, call, node, handle, wanted, action)
+    // A waiting lock takes no turn and could overtake a release of the same owner; a first try does not.
+    let unlocking = client.files.contents(node).unlocking > 0;
+    let action = if wait && !unlocking { LockAction::Wait } else { LockAction::Set };
+    request(client, call, node, handle, wanted, action, wait && unlocking)
 }
 
 fn request(
@@ -93,9 +87,10 @@ fn request(
     handle: Handle,
     wanted: Wanted,
     action: LockAction,
+    then_waits: bool,
 ) -> Result<(), Errno> {
     let lock = tlock(client, node, handle, wanted, action)?;
-    let locking = Locking { call, node, handle, wanted, action, withdrawn: false };
+    let locking = Locking { call, node, handle, wanted, action, then_waits, withdrawn: false };
     client.send(Request::Lock(lock), Pending::Lock(locking));
     Ok(())
 }
@@ -112,7 +107,7 @@ fn tlock(
 }
 
 pub(crate) fn finish(client: &mut Client, locking: Locking, sent: Time, reply: Rlock) {
-    let Locking { call, node, handle, wanted, action, withdrawn } = locking;
+    let Locking { call, node, handle, wanted, action, withdrawn, then_waits: _ } = locking;
     if action == LockAction::Test {
         return client.answer(call, Answer::Lock(reply.conflict));
     }
@@ -121,30 +116,45 @@ pub(crate) fn finish(client: &mut Client, locking: Locking, sent: Time, reply: R
         unlock(client, node, handle, Wanted { range: everything, ..wanted });
         return client.fail(call, Errno::Interrupted);
     }
-    if wanted.range.kind != LockKind::Unlock {
-        match reply.stat {
-            // Attributes as of when the lock was had: what changed before is dropped before its caller goes on.
-            Some(stat) if !client.files.is_writing(node) => {
-                client.learn(
-                    &stat,
-                    sent.max(client.files.known(node).and_then(|c| c.valid_at).unwrap_or(sent)),
-                );
-            }
-            Some(_) => {}
-            None => super::fetch::invalidate_pages(client, node),
+    match reply.stat {
+        // Attributes as of when the lock was had: what changed before is dropped before its caller goes on.
+        Some(stat) if !client.files.is_writing(node) => {
+            client.learn(&stat, sent.max(client.files.known(node).and_then(|c| c.valid_at).unwrap_or(sent)));
         }
+        Some(_) => {}
+        None => super::fetch::invalidate_pages(client, node),
     }
     client.answer_after(call, Answer::Done);
 }
 
 pub(crate) fn failed(client: &mut Client, locking: Locking, errno: Errno) {
-    client.fail(locking.call, if locking.withdrawn { Errno::Interrupted } else { errno });
+    let Locking { call, node, handle, wanted, then_waits, withdrawn, action: _ } = locking;
+    if withdrawn {
+        return client.fail(call, Errno::Interrupted);
+    }
+    if then_waits && errno == Errno::WouldBlock {
+        let waiting = request(client, call, node, handle, wanted, LockAction::Wait, false);
+        return match waiting {
+            Ok(()) => {}
+            Err(errno) => client.fail(call, errno),
+        };
+    }
+    client.fail(call, errno);
 }
 
 fn unlock(client: &mut Client, node: NodeId, handle: Handle, wanted: Wanted) {
     if let Ok(lock) = tlock(client, node, handle, wanted, LockAction::Set) {
-        client.send(Request::Lock(lock), Pending::Ignore);
+        client.files.contents(node).unlocking += 1;
+        client.names.hold(node);
+        client.send(Request::Lock(lock), Pending::Unlock(node));
     }
+}
+
+/// A release was answered.
+pub(crate) fn unlocked(client: &mut Client, node: NodeId) {
+    let contents = client.files.contents(node);
+    contents.unlocking = contents.unlocking.saturating_sub(1);
+    client.names.release(node);
 }
 
 fn everything(pid: u32) -> LockRange {

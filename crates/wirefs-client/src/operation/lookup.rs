@@ -85,6 +85,9 @@ fn remember(client: &mut Client, node: NodeId, kind: Kind, data: &bytes::Bytes, 
             }
             client.files.contents(node);
             client.files.observe(node, version, sent);
+            if !client.files.is_of(node, version) {
+                return;
+            }
             // Small contents are copied so that they do not hold a whole receive buffer.
             client.files.remember_read(node, 0, &bytes::Bytes::copy_from_slice(data));
         }

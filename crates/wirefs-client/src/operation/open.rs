@@ -90,11 +90,12 @@ pub(crate) fn finish_reading(client: &mut Client, opening: Opening, sent: Time, 
         return client.fail(call, Errno::Protocol);
     }
     client.files.contents(node);
-    if let Some(stat) = got.stat {
-        client.learn(&stat, sent);
+    if let Some(stat) = got.stat.as_ref() {
+        client.learn(stat, sent);
     }
     let overtaken = client.names.node(node).is_none_or(|known| sent < known.changed_at);
-    if got.mode.has(GotMode::DATA) && !overtaken {
+    let is_known = got.stat.is_some_and(|stat| client.files.is_of(node, stat.version));
+    if got.mode.has(GotMode::DATA) && !overtaken && is_known {
         client.files.remember_read(node, 0, &got.data.0);
     }
     opened(client, call, node, how, got.fd);

@@ -67,8 +67,8 @@ pub(crate) fn start(
         }
     }
     // Ahead in large steps only: a request for each block read would cost more than it brings.
-    let known = client.files.known(node).map_or(0, |contents| contents.ranges.known_to(end));
-    if wanted > end && (missing || wanted - known.max(end) >= (wanted - end) / 4) {
+    let gap = fetch::next_gap(client, node, end, wanted);
+    if gap.is_some_and(|(from, _)| wanted == size || wanted - from >= (wanted - end) / 4) {
         fetch::ask(client, node, handle, (end, wanted), false)?;
     }
     Ok(())

@@ -3,7 +3,7 @@
 use crate::call::{Answer, CallId, Handle, Invalidate};
 use crate::core::Client;
 use crate::files::Drained;
-use crate::operation::{Pending, attributes, flush, lock, seek};
+use crate::operation::{Pending, attributes, flush, seek};
 use bytes::Bytes;
 use std::collections::VecDeque;
 use wirefs_cache::{Fetch, NodeId, Publish};
@@ -164,7 +164,9 @@ pub(crate) fn failed(client: &mut Client, writing: Writing, errno: Errno) {
 
 /// An own change of the node is on its way: what the server says of it meanwhile may be older or newer than that.
 pub(crate) fn begins(client: &mut Client, node: NodeId, bytes: u64) {
-    client.files.write_sent(node, bytes);
+    let window = client.config.mode.window();
+    let valid_at = client.files.known(node).and_then(|contents| contents.valid_at);
+    client.files.write_sent(node, bytes, valid_at.is_some_and(|at| client.now < at + window));
     client.names.hold(node);
 }
 
@@ -187,7 +189,6 @@ pub(crate) fn goes_on(client: &mut Client, node: NodeId) {
             Drained::Seek { call, handle, offset, hole } => {
                 seek::send(client, call, node, handle, offset, hole)
             }
-            Drained::Unlock { call, handle, lock } => lock::send(client, call, node, handle, lock, false),
         };
         if let Err(errno) = result {
             client.fail(drained.call(), errno);

@@ -1,6 +1,7 @@
 //! Carrying out one request, on whatever thread.
 
 use super::core::{Effects, Task};
+use super::log;
 use super::pool::{Owner, Rank, Work};
 use super::replies::{Answer, Patience};
 use super::shared::Shared;
@@ -55,7 +56,7 @@ impl Shared {
             let served =
                 catch_unwind(AssertUnwindSafe(|| self.tree.serve(session, job.request, &mut answer)));
             if served.is_err() {
-                eprintln!("wirefs: {name} of session {} failed in the server itself", session.0);
+                log::line(format_args!("{name} of session {} failed in the server itself", session.0));
             }
             if answer.is_owed() {
                 // A tree that gives no last reply has failed; the client must not wait for it.
@@ -94,7 +95,7 @@ impl Shared {
     /// Tells the tree that a session is over.
     pub(super) fn end(&self, session: SessionKey) {
         if catch_unwind(AssertUnwindSafe(|| self.tree.end(session))).is_err() {
-            eprintln!("wirefs: the end of session {} failed in the server itself", session.0);
+            log::line(format_args!("the end of session {} failed in the server itself", session.0));
         }
     }
 

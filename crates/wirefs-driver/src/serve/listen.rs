@@ -1,7 +1,7 @@
 //! Taking connections.
 
-use super::reader;
 use super::shared::Shared;
+use super::{log, reader};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,17 +28,17 @@ fn accept(shared: &Arc<Shared>, listener: &Listener) {
             Ok(pending) => pending,
             Err(AcceptError::Closed) => return,
             Err(error) => {
-                eprintln!("wirefs: {}: {error}", listener.address());
+                log::line(format_args!("{}: {error}", listener.address()));
                 return;
             }
         };
         let shared = Arc::clone(shared);
         let serve = move || match pending.finish(HANDSHAKE_MAX) {
             Ok(carrier) => reader::run(&shared, carrier),
-            Err(error) => eprintln!("wirefs: {error}"),
+            Err(error) => log::line(format_args!("{error}")),
         };
         if let Err(error) = std::thread::Builder::new().name("wirefs-reader".into()).spawn(serve) {
-            eprintln!("wirefs: no thread for a connection: {error}");
+            log::line(format_args!("no thread for a connection: {error}"));
         }
     }
 }

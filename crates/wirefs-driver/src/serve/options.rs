@@ -6,7 +6,9 @@ use wirefs_op::message::version::BootId;
 /// The name and the limits of one server.
 #[derive(Clone, Debug)]
 pub struct ServeOptions {
-    /// Names this run of the server; must differ from that of every earlier run.
+    /// Names the run in which what was written but not committed is still there. What lies in the machine's memory
+    /// outlives the server's process: so it should stay the same over mere restarts of the process, or clients send
+    /// again what was safe. It must differ after each start of the machine, and for another exported directory.
     pub boot: BootId,
     /// Threads for requests, waiting locks not counted. Each session may have two beyond that.
     pub workers_max: usize,

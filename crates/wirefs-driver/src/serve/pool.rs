@@ -8,6 +8,7 @@ mod queue;
 
 use super::connection::Connection;
 use super::core::Task;
+use super::log;
 use super::options::ServeOptions;
 use queue::Queues;
 pub(super) use queue::{Owner, Rank};
@@ -100,7 +101,7 @@ impl Pool {
             let mut state = self.lock();
             state.threads -= 1;
             state.starting -= 1;
-            eprintln!("wirefs: no thread for a request: {error}");
+            log::line(format_args!("no thread for a request: {error}"));
         }
     }
 

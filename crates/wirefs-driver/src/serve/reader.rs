@@ -2,6 +2,7 @@
 
 use super::connection::Connection;
 use super::core::{Core, Effects, Task};
+use super::log;
 use super::replies::Patience;
 use super::shared::Shared;
 use bytes::Bytes;
@@ -74,7 +75,7 @@ fn read(shared: &Arc<Shared>, connection: &Arc<Connection>, mut source: Box<dyn 
             Ok(Some(body)) => body,
             Ok(None) | Err(CarrierLost::Closed | CarrierLost::PeerClosed) => break,
             Err(lost) => {
-                eprintln!("wirefs: {}: {lost}", connection.peer.address);
+                log::line(format_args!("{}: {lost}", connection.peer.address));
                 break;
             }
         };

@@ -2,6 +2,7 @@
 
 use super::connection::Connection;
 use super::core::{Core, Effects};
+use super::log;
 use super::options::ServeOptions;
 use super::pool::{Owner, Pool, Rank, Work};
 use super::relief::Alarm;
@@ -70,7 +71,7 @@ impl Shared {
         }
         for (connection, why) in effects.closes {
             if let Parting::Fault(fault) = &why {
-                eprintln!("wirefs: {}: {fault}", connection.peer.address);
+                log::line(format_args!("{}: {fault}", connection.peer.address));
             }
             self.send_off(connection);
         }

@@ -9,6 +9,7 @@ fn change(world: &World, name: &str, set_stat: SetStat) -> Result<Stat, Errno> {
     world.put(FIRST, set(at(name), set_stat)).map(|put| put.stat.unwrap())
 }
 
+// S-21
 #[test]
 fn all_attributes_change_in_one_request() {
     let world = World::new();
@@ -33,6 +34,7 @@ fn all_attributes_change_in_one_request() {
     assert!(stat.mtime > long_ago);
 }
 
+// S-21
 #[test]
 fn times_and_owners_of_a_link_are_its_own() {
     need_root();
@@ -90,6 +92,19 @@ fn privileges_fall_with_a_write_when_asked() {
     }
 }
 
+#[test]
+fn privileges_fall_whatever_mode_stands_in_a_request_that_sets_none() {
+    let world = World::new();
+    std::fs::write(world.host("file"), "").unwrap();
+    let set_id = SetStat { mode: Some(0o4755), ..SetStat::default() };
+    change(&world, "file", set_id).unwrap();
+    let mut request = write(at("file"), 0, b"new program");
+    request.mode = request.mode.and(PutMode::KILL_PRIVILEGES);
+    request.set = set_id;
+    assert_eq!(world.put(FIRST, request).unwrap().stat.unwrap().mode, 0o755);
+}
+
+// S-6
 #[test]
 fn commits_of_every_scope_and_kind_name_the_run_of_the_server() {
     let world = World::new();

@@ -11,6 +11,7 @@ const USER: Cred = Cred { uid: 1000, gid: 1001, umask: 0o022 };
 const KINDS: [Kind; 6] =
     [Kind::File, Kind::Directory, Kind::Fifo, Kind::Socket, Kind::CharDevice, Kind::BlockDevice];
 
+// S-18
 #[test]
 fn every_kind_is_created_as_the_callers_own() {
     need_root();
@@ -39,6 +40,7 @@ fn the_callers_kernel_decides_where_it_may_create() {
     world.put(FIRST, create_as("dir/file", Kind::File, 0o644, USER, PutMode::NONE)).unwrap();
 }
 
+// S-18
 #[test]
 fn a_set_group_id_directory_hands_on_its_group() {
     need_root();

@@ -20,6 +20,7 @@ fn with_files() -> (World, Vec<u8>) {
     (world, bytes)
 }
 
+// S-35
 #[test]
 fn a_range_is_copied_up_to_the_end_and_no_further_than_asked() {
     let (world, bytes) = with_files();
@@ -37,6 +38,26 @@ fn within_one_file_ranges_must_not_overlap() {
     assert_eq!(copy(&world, ("from", 0), ("from", 1000), 1000), Ok(1000));
     assert_eq!(std::fs::read(world.host("from")).unwrap()[1000..2000], bytes[..1000]);
     assert_eq!(copy(&world, ("from", 0), ("to", u64::MAX), 10), Err(Errno::Overflow));
+}
+
+// S-35
+#[test]
+fn within_one_file_a_copy_ends_where_the_file_ended_before() {
+    let (world, bytes) = with_files();
+    assert_eq!(copy(&world, ("from", 299_000), ("from", 299_999), 2000), Err(Errno::Invalid));
+    assert_eq!(copy(&world, ("from", 299_000), ("from", 300_000), 1 << 30), Ok(1000));
+    assert_eq!(copy(&world, ("from", 301_000), ("from", 301_000), 10), Ok(0));
+    let after = std::fs::read(world.host("from")).unwrap();
+    assert!(after == [&bytes[..], &bytes[299_000..]].concat());
+}
+
+#[test]
+fn a_directory_is_not_copied_not_even_nothing_of_it() {
+    let (world, _) = with_files();
+    std::fs::create_dir(world.host("dir")).unwrap();
+    for length in [0, 10] {
+        assert_eq!(copy(&world, ("dir", 0), ("to", 0), length), Err(Errno::IsDirectory));
+    }
 }
 
 #[test]

@@ -58,6 +58,7 @@ fn whole_brings_small_files_and_only_the_attributes_of_large_ones() {
     assert!(!large[0].mode.has(GotMode::DATA));
 }
 
+// S-17
 #[test]
 fn pipes_and_devices_are_never_opened() {
     let world = World::new();
@@ -69,6 +70,7 @@ fn pipes_and_devices_are_never_opened() {
     assert_eq!(world.put(FIRST, write(at("pipe"), 0, b"x")), Err(Errno::Invalid));
 }
 
+// S-34
 #[test]
 fn a_sparse_file_of_more_than_4_gib_reads_writes_and_shows_its_holes() {
     let world = World::new();
@@ -103,6 +105,7 @@ fn offsets_past_what_files_can_have_are_refused() {
 }
 
 /// Two clients append at the same time: each line is whole, none is lost, each was told where it went.
+// S-10
 #[test]
 fn appends_of_two_sessions_never_overwrite_each_other() {
     const LINES: u32 = 2000;
@@ -134,6 +137,7 @@ fn appends_of_two_sessions_never_overwrite_each_other() {
     }
 }
 
+// S-34
 #[test]
 fn space_is_allocated_and_holes_are_punched() {
     let world = World::new();

@@ -54,6 +54,7 @@ fn with_file() -> World {
     world
 }
 
+// S-9
 #[test]
 fn ranges_conflict_between_owners_and_sessions_but_not_within_one() {
     let world = with_file();
@@ -70,6 +71,7 @@ fn ranges_conflict_between_owners_and_sessions_but_not_within_one() {
     assert_eq!(posix(&world, OTHER, LockKind::Write, 4, 4), Err(Errno::WouldBlock));
 }
 
+// S-9
 #[test]
 fn a_test_tells_the_lock_in_the_way_and_who_holds_it() {
     let world = with_file();
@@ -83,6 +85,7 @@ fn a_test_tells_the_lock_in_the_way_and_who_holds_it() {
     assert_eq!(test(&world, OTHER, LockKind::Write, 200, 200).unwrap().end, u64::MAX);
 }
 
+// S-8
 #[test]
 fn a_lock_that_is_had_brings_the_files_attributes() {
     let world = with_file();
@@ -91,6 +94,7 @@ fn a_lock_that_is_had_brings_the_files_attributes() {
     assert_eq!(had.stat.unwrap(), world.stat(FIRST, at("file")).unwrap());
 }
 
+// S-9
 #[test]
 fn the_two_families_do_not_see_each_other() {
     let world = with_file();
@@ -103,6 +107,7 @@ fn the_two_families_do_not_see_each_other() {
     flock(&world, ONE, LockKind::Write).unwrap();
 }
 
+// S-9
 #[test]
 fn programs_at_the_server_see_the_locks_and_are_seen() {
     let world = with_file();
@@ -131,6 +136,7 @@ fn the_child_locks_until_its_input_ends() {
     std::io::copy(&mut std::io::stdin(), &mut std::io::sink()).unwrap();
 }
 
+// S-9
 #[test]
 fn fcntl_locks_of_programs_are_seen() {
     let world = with_file();
@@ -154,6 +160,7 @@ fn fcntl_locks_of_programs_are_seen() {
     posix(&world, ONE, LockKind::Read, 0, 9).unwrap();
 }
 
+// S-28
 #[test]
 fn the_end_of_a_session_releases_all_its_locks() {
     let world = with_file();

@@ -11,6 +11,7 @@ use wirefs_op::message::target::{Fd, NOFD, Place, Target};
 use wirefs_op::{Errno, Kind, Reply, Request};
 use wirefs_server::Tree;
 
+// S-14
 #[test]
 fn hard_links_are_one_object_with_one_inode_number() {
     let world = World::new();
@@ -38,6 +39,7 @@ fn a_link_can_be_linked_as_the_link_that_it_is() {
     assert_eq!(world.stat(FIRST, at("link")).unwrap().nlink, 2);
 }
 
+// S-13
 #[test]
 fn an_unlinked_open_file_lives_until_it_is_closed() {
     let world = World::new();
@@ -72,6 +74,7 @@ fn a_file_without_a_name_can_get_one() {
     assert_eq!(std::fs::read(world.host("name")).unwrap(), b"named late");
 }
 
+// S-15
 #[test]
 fn a_stale_fd_or_one_of_another_file_falls_back_to_the_path() {
     let world = World::new();
@@ -88,6 +91,7 @@ fn a_stale_fd_or_one_of_another_file_falls_back_to_the_path() {
     assert!(world.read(FIRST, open_as("gone", one.fd, one.stat.unwrap().id), 0, 9).is_ok());
 }
 
+// S-15
 #[test]
 fn another_object_at_the_path_is_stale_and_so_is_none() {
     let world = World::new();
@@ -129,6 +133,7 @@ fn a_file_open_for_reading_becomes_writable_under_its_number_even_without_a_name
     assert_eq!(world.read(FIRST, open_as("file", fd, id), 0, 9).unwrap(), b"new");
 }
 
+// S-28
 #[test]
 fn the_end_of_a_session_closes_its_files_and_removes_what_was_to_be_removed() {
     let world = World::new();
@@ -176,4 +181,18 @@ fn a_full_table_answers_without_a_number_and_numbers_come_back() {
     assert_eq!(unique.len(), kept.len());
     world.get(FIRST, get(open_as("file", kept[0], id), GetMode::STAT, 0, 0)).unwrap();
     assert!(is_open(open().fd));
+}
+
+#[test]
+fn a_request_for_nothing_tells_nothing_and_closes_its_fd_also_without_an_id() {
+    let world = World::new();
+    let kept = world.put(FIRST, put_kept(create("file", Kind::File, 0o644, PutMode::NONE))).unwrap();
+    let by_number = || Target { fd: kept.fd, ..at("file") };
+    let got = world.get(FIRST, get(by_number(), GetMode::STAT.and(GetMode::MORE), 0, 0)).unwrap();
+    assert_eq!(got[0].fd, kept.fd);
+    let got = world.get(FIRST, get(by_number(), GetMode::NONE, 0, 0)).unwrap();
+    assert_eq!((got[0].stat, is_open(got[0].fd)), (None, false));
+    world.remove(FIRST, "file").unwrap();
+    let open = open_as("file", kept.fd, kept.stat.unwrap().id);
+    assert_eq!(world.stat(FIRST, open), Err(Errno::Stale));
 }

@@ -1,4 +1,5 @@
-//! The lab on real namespaces. Needs root, `ip` and /dev/net/tun, and fails without them.
+//! The lab on real namespaces, and wirefs in it: real mounts, real programs. Needs root, `ip`, /dev/net/tun, /dev/fuse
+//! and the programs that scripts/need installs, and fails without them.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -7,3 +8,13 @@ mod faults;
 mod hosts;
 mod timing;
 mod world;
+
+mod broken;
+mod conformance;
+mod model;
+mod programs;
+mod two_clients;
+
+mod site;
+mod snapshot;
+mod sys;

@@ -127,17 +127,6 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Whether a copy within one file reaches past its end, where the copy itself would move the end. A client's kernel
-    /// never asks for that: it cuts the range first.
-    pub(super) fn copies_past_end(&self, ask: &Ask) -> bool {
-        let Ask::Copy { from, from_offset, to, length, .. } = ask else { return false };
-        let look = |which| self.target(which).and_then(|target| self.look(target));
-        match (look(from), look(to)) {
-            (Some(from), Some(to)) => from.id == to.id && from_offset.saturating_add(*length) > from.size,
-            _ => false,
-        }
-    }
-
     fn place(&self, Name(path, ident): &Name) -> Place {
         let dir = path.split_last().and_then(|(dir, _)| self.id(&dir, *ident));
         Place { path: path.clone(), dir }
@@ -235,10 +224,8 @@ impl<'a> Client<'a> {
         if get.mode.has(GetMode::DATA) && stat.is_some_and(|stat| stat.kind == Kind::Directory) {
             return self.list(get);
         }
-        let mut replies = self.ask(Request::Get(get.clone()));
-        if let Some(Reply::Get(got)) = replies.first_mut() {
-            // Attributes that nobody asked for do no harm.
-            got.stat = got.stat.filter(|_| get.mode.has(GetMode::STAT));
+        let replies = self.ask(Request::Get(get.clone()));
+        if let Some(Reply::Get(got)) = replies.first() {
             self.note_opening(keep, got.fd, stat, path);
         }
         match breach(&get, &replies) {

@@ -258,7 +258,7 @@ fn create(dice: &mut Dice) -> Ask {
         which,
         mode,
         create: Some(create),
-        set: set(dice, mode),
+        set: set(dice),
         offset: offset(dice),
         data,
         keep: slot(dice),
@@ -281,18 +281,15 @@ fn change(dice: &mut Dice) -> Ask {
         which: which(dice),
         mode,
         create: None,
-        set: set(dice, mode),
+        set: set(dice),
         offset: offset(dice),
         data,
         keep: slot(dice),
     }
 }
 
-/// What a Tput of this mode changes; without STAT a client sends nothing there.
-fn set(dice: &mut Dice, mode: PutMode) -> SetStat {
-    if !mode.has(PutMode::STAT) {
-        return SetStat::default();
-    }
+/// What a Tput would change if it carried STAT.
+fn set(dice: &mut Dice) -> SetStat {
     let owner = |dice: &mut Dice| dice.chance(1, 5).then(|| dice.below(3) as u32);
     let when =
         |dice: &mut Dice| if dice.chance(1, 5) { Some(SetTime::Now) } else { time(dice).map(SetTime::At) };
@@ -328,6 +325,6 @@ fn copy(dice: &mut Dice) -> Ask {
         from_offset: offset(dice),
         to: which(dice),
         to_offset: offset(dice),
-        length: length(dice).max(1),
+        length: length(dice),
     }
 }

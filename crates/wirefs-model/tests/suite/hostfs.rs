@@ -14,6 +14,7 @@ fn agrees_in(place: &Path, seed: u64, requests: usize) {
     }
 }
 
+// S-31
 #[test]
 fn a_host_directory_answers_as_the_model_does() {
     for seed in seeds(4) {

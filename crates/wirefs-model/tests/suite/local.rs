@@ -17,6 +17,7 @@ fn agrees_in(place: &Path, seed: u64, operations: usize) {
     }
 }
 
+// S-31
 #[test]
 fn the_model_does_what_a_local_directory_does() {
     for seed in seeds(4) {

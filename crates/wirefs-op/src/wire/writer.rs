@@ -52,9 +52,9 @@ impl Writer {
         self.head.is_empty()
     }
 
-    /// Appends bytes that are already in their wire form.
-    pub fn append(&mut self, bytes: &[u8]) {
-        self.raw(bytes);
+    /// Takes back what was written past the first `len` bytes.
+    pub fn truncate(&mut self, len: usize) {
+        self.head.truncate(len);
     }
 
     pub(super) fn raw(&mut self, bytes: &[u8]) {

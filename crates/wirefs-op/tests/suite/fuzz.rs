@@ -4,6 +4,7 @@
 use crate::examples::examples;
 use crate::inspect::{decode_by_all, listing_from, reply_from, request_from};
 
+// S-30
 #[test]
 fn fuzz_request_decoder() {
     bolero::check!().for_each(|body: &[u8]| {
@@ -11,6 +12,7 @@ fn fuzz_request_decoder() {
     });
 }
 
+// S-30
 #[test]
 fn fuzz_reply_decoder() {
     bolero::check!().for_each(|body: &[u8]| {

@@ -11,4 +11,5 @@ mod over_tls;
 mod over_unix;
 mod pages;
 mod readme;
+mod semantics;
 mod world;

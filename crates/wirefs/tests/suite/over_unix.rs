@@ -36,6 +36,7 @@ fn the_server_says_how_to_mount_it_and_ends_cleanly_on_sigterm() {
     assert!(!world.path("socket").exists());
 }
 
+// S-29
 #[test]
 fn a_server_with_clients_ends_on_sigterm_and_a_new_one_takes_over() {
     let world = World::new();
@@ -51,6 +52,7 @@ fn a_server_with_clients_ends_on_sigterm_and_a_new_one_takes_over() {
     world.wirefs(&["umount", "mnt"]).succeeds();
 }
 
+// S-20
 #[test]
 fn a_read_only_export_refuses_changes() {
     let world = World::new();

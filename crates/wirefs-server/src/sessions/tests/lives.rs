@@ -9,6 +9,7 @@ use wirefs_op::{Errno, NOTAG, Reply, Tag};
 
 const C: ConnectionKey = ConnectionKey(3);
 
+// S-27
 #[test]
 fn session_is_resumed_with_the_same_key_and_what_the_tree_said() {
     let mut world = World::attached();
@@ -52,6 +53,7 @@ fn resumed_session_keeps_its_root() {
     );
 }
 
+// S-28
 #[test]
 fn session_without_connection_ends_after_its_grace() {
     let mut world = World::attached();

@@ -11,6 +11,7 @@ fn offset(request: &Request) -> u64 {
     put.offset
 }
 
+// S-7
 #[test]
 fn changes_run_one_after_the_other_in_the_order_received() {
     let mut world = World::attached();
@@ -47,6 +48,7 @@ fn ordered_read_takes_its_turn() {
     assert_eq!(change.tag, Tag(2));
 }
 
+// S-6
 #[test]
 fn commit_waits_for_the_changes_before_it_and_then_lets_others_pass() {
     let mut world = World::attached();

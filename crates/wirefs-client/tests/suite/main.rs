@@ -1,0 +1,26 @@
+//! The client core against the reference tree and the real server core, without a wire, a thread or a clock.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that fails panics")]
+
+mod budgets;
+mod check;
+mod deeds;
+mod history;
+mod program;
+mod property;
+mod world;
+
+use std::time::Duration;
+use wirefs_cache::Mode;
+use wirefs_client::Config;
+
+/// A client in this mode, with the usual limits.
+fn config(mode: &str) -> Config {
+    Config {
+        mode: Mode::parse(mode).unwrap(),
+        deadline: Some(Duration::from_secs(30)),
+        uid: 0,
+        gid: 0,
+        cache_bytes_max: 64 * 1024 * 1024,
+    }
+}

@@ -1,0 +1,179 @@
+//! What breaks: servers that die, lines that are cut, disks that are full, keys that are wrong. A program gets the right
+//! errno, a person a line that says what to do, and nothing that was acknowledged is lost.
+
+mod disk;
+mod refused;
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+use rustix::io::Errno;
+use wirefs_lab::LinkProfile;
+
+use crate::site::{Running, Site, wait_for};
+
+/// Bytes that tell where they belong.
+fn pattern(bytes: usize) -> Vec<u8> {
+    (0..bytes as u64 / 8).flat_map(|word| word.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes()).collect()
+}
+
+fn errno(error: &std::io::Error) -> Option<Errno> {
+    Errno::from_io_error(error)
+}
+
+#[test]
+fn a_reader_whose_server_is_killed_gets_the_data_or_an_error_and_never_wrong_bytes() {
+    const BYTES: usize = 24 << 20;
+    let site = Site::unix("killed");
+    let expected = pattern(BYTES);
+    fs::write(site.export().join("f"), &expected).unwrap();
+    // A small memory, so that all is read from the server each time.
+    let mount = site.mount("mnt", &["--deadline", "3s", "--cache", "1M"]);
+    let read = |path: &Path| -> Result<u64, std::io::Error> {
+        let mut file = File::open(path)?;
+        let (mut piece, mut at) = (vec![0; 100_000], 0_usize);
+        loop {
+            match file.read(&mut piece)? {
+                0 => return Ok(at as u64),
+                count => {
+                    assert_eq!(&piece[..count], &expected[at..at + count], "at {at}");
+                    at += count;
+                }
+            }
+        }
+    };
+    thread::scope(|scope| {
+        let readers: Vec<_> = (0..2).map(|_| scope.spawn(|| (0..6).map(|_| read(&mount.join("f"))).collect::<Vec<_>>())).collect();
+        for _ in 0..3 {
+            thread::sleep(Duration::from_millis(60));
+            site.kill_server();
+            site.start_server();
+        }
+        for result in readers.into_iter().flat_map(|reader| reader.join().unwrap()) {
+            // What it does not get whole, it gets an error for.
+            assert!(result.as_ref().is_err() || result.as_ref().is_ok_and(|&count| count == BYTES as u64), "{result:?}");
+        }
+    });
+    wait_for("the mount to work again", || read(&mount.join("f")).is_ok_and(|count| count == BYTES as u64));
+    wait_for("changes to work again", || fs::write(mount.join("g"), "new").is_ok());
+    assert_eq!(fs::read_to_string(site.export().join("g")).unwrap(), "new");
+}
+
+#[test]
+fn what_fsync_acknowledged_is_there_after_the_server_was_killed() {
+    let site = Site::unix("acknowledged");
+    let mount = site.mount("mnt", &["--deadline", "3s"]);
+    let contents = pattern(3 << 20);
+    let mut file = File::create(mount.join("f")).unwrap();
+    for round in 0..4_usize {
+        let synced = file.write_all(&contents).and_then(|()| file.sync_all());
+        site.kill_server();
+        assert!(synced.is_ok());
+        let there = fs::read(site.export().join("f")).unwrap();
+        assert!(there.chunks(contents.len()).all(|chunk| chunk == contents) && there.len() == (round + 1) * contents.len());
+        site.start_server();
+    }
+}
+
+#[test]
+fn a_copy_through_a_line_that_is_cut_and_healed_is_whole() {
+    let site = Site::tls("cut-copy", LinkProfile::rtt(Duration::from_millis(4)).with(|lane| lane.rate_bits = Some(80_000_000)));
+    let mount = site.mount("mnt", &["--deadline", "60s"]);
+    let contents = pattern(12 << 20);
+    fs::write(site.path("local/up"), &contents).unwrap();
+    fs::write(site.export().join("down"), &contents).unwrap();
+    let copy = |from: &Path, to: &Path| Running(Command::new("cp").arg(from).arg(to).spawn().unwrap());
+    let mut copies =
+        [copy(&site.path("local/up"), &mount.join("up")), copy(&mount.join("down"), &site.path("local/down"))];
+    let counters = site.link().counters();
+    wait_for("both to be under way", || {
+        let since = site.link().counters().since(&counters);
+        since.a_to_b.delivered_bytes > 2_000_000 && since.b_to_a.delivered_bytes > 2_000_000
+    });
+    site.link().cut();
+    thread::sleep(Duration::from_secs(3));
+    for copy in &mut copies {
+        assert!(copy.0.try_wait().unwrap().is_none(), "it was to be cut in the middle");
+    }
+    site.link().heal();
+    for mut copy in copies {
+        assert!(copy.0.wait().unwrap().success());
+    }
+    assert!(fs::read(site.export().join("up")).unwrap() == contents);
+    assert!(fs::read(site.path("local/down")).unwrap() == contents);
+}
+
+#[test]
+fn callers_of_a_server_that_is_gone_for_good_get_an_error_and_the_mount_goes_by_force() {
+    let site = Site::tls("gone", LinkProfile::default());
+    fs::write(site.export().join("f"), pattern(1 << 20)).unwrap();
+    fs::write(site.export().join("unread"), pattern(1 << 20)).unwrap();
+    let mount = site.mount("mnt", &["--deadline", "3s"]);
+    let open = OpenOptions::new().read(true).write(true).open(mount.join("f")).unwrap();
+    site.link().cut();
+    let mut piece = [0; 4_096];
+    // One after the other would each wait for the deadline.
+    let errors = thread::scope(|scope| {
+        let stat = scope.spawn(|| fs::metadata(mount.join("nobody-asked-for")).unwrap_err());
+        let read = scope.spawn(|| fs::read(mount.join("unread")).unwrap_err());
+        let make = scope.spawn(|| fs::create_dir(mount.join("d")).unwrap_err());
+        let sync = scope.spawn(|| {
+            open.write_all_at(b"lost", 0).and_then(|()| open.sync_all()).unwrap_err()
+        });
+        [stat.join().unwrap(), read.join().unwrap(), make.join().unwrap(), sync.join().unwrap()]
+    });
+    for error in &errors {
+        assert!(matches!(errno(error), Some(Errno::IO | Errno::TIMEDOUT | Errno::NOTCONN | Errno::HOSTDOWN)), "{errors:?}");
+    }
+    drop(open);
+    site.wirefs(&["umount", "-f", mount.to_str().unwrap()]).succeeds();
+    assert!(!site.is_mounted(&mount));
+    assert!(File::open(mount.join("f")).and_then(|mut file| file.read(&mut piece)).is_err(), "nothing is mounted");
+}
+
+#[test]
+fn a_caller_blocked_by_a_silent_server_can_be_killed() {
+    let site = Site::tls("blocked", LinkProfile::default());
+    fs::write(site.export().join("f"), pattern(1 << 20)).unwrap();
+    let mount = site.mount("mnt", &["--hard"]);
+    site.link().cut();
+    let mut blocked: Vec<Running> = ["cat", "touch", "rm", "ls"]
+        .map(|program| Running(Command::new(program).arg(mount.join("f")).spawn().unwrap()))
+        .into();
+    for blocked in &mut blocked {
+        let state = format!("/proc/{}/wchan", blocked.0.id());
+        wait_for("the program to wait for the mount", || {
+            fs::read_to_string(&state).is_ok_and(|place| place.contains("fuse") || place.contains("request_wait") || place.contains("d_alloc_parallel") || place.contains("rwsem"))
+        });
+    }
+    for blocked in &mut blocked {
+        rustix::process::kill_process(blocked.pid(), rustix::process::Signal::KILL).unwrap();
+    }
+    for blocked in &mut blocked {
+        wait_for("the killed program to end", || blocked.0.try_wait().unwrap().is_some());
+    }
+    site.wirefs(&["umount", "-f", mount.to_str().unwrap()]).succeeds();
+    assert!(!site.is_mounted(&mount));
+}
+
+#[test]
+fn one_client_s_trouble_is_not_the_other_s() {
+    let site = Site::tls("other", LinkProfile::default());
+    let mounts = ["a", "b"].map(|name| site.mount(name, &["--deadline", "3s"]));
+    fs::write(mounts[0].join("f"), "from a").unwrap();
+    let status = site.wirefs(&["status", "--json", mounts[0].to_str().unwrap()]).succeeds();
+    let number = status.split("\"process\":").nth(1).unwrap().trim_start();
+    let digits: String = number.chars().take_while(char::is_ascii_digit).collect();
+    let process = rustix::process::Pid::from_raw(digits.parse().unwrap()).unwrap();
+    rustix::process::kill_process(process, rustix::process::Signal::KILL).unwrap();
+    for round in 0..50 {
+        fs::write(mounts[1].join("g"), format!("round {round}")).unwrap();
+        assert_eq!(fs::read_to_string(mounts[1].join("g")).unwrap(), format!("round {round}"));
+    }
+    assert_eq!(fs::read_to_string(mounts[1].join("f")).unwrap(), "from a");
+}

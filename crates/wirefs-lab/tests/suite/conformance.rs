@@ -1,0 +1,133 @@
+//! pjdfstest and fsx on the mount, by root and by an ordinary user.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use crate::site::{Ran, Site};
+
+/// An ordinary user: Debian's `daemon`.
+const USER: u32 = 1;
+const SEEDS: [&str; 3] = ["1", "2", "3"];
+const FSX_OPERATIONS: &str = "3000";
+
+/// Cases that need not pass on the mount though they pass on the server's own file system, each with its reason.
+/// docs/SEMANTICS.md tells users.
+const EXCLUDED: [(&str, &str); 1] = [(
+    "link::link_count_max",
+    "pathconf(_PC_LINK_MAX) is answered by the C library from the kind of file system, and knows none for FUSE",
+)];
+
+const PJDFSTEST_CONFIGURATION: &str = r#"
+[features]
+posix_fallocate = {}
+rename_ctime = {}
+utime_now = {}
+utimensat = {}
+[settings]
+naptime = 0.01
+allow_remount = false
+[dummy_auth]
+entries = [["nobody", "nogroup"], ["daemon", "daemon"]]
+"#;
+
+const FSX_CONFIGURATION: &str = "
+flen = 524288
+[opsize]
+max = 65536
+[weights]
+close_open = 1.0
+invalidate = 1.0
+truncate = 2.0
+fsync = 0.5
+fdatasync = 0.5
+posix_fallocate = 1.0
+punch_hole = 1.0
+sendfile = 1.0
+copy_file_range = 2.0
+posix_fadvise = 0.5
+read = 10.0
+write = 10.0
+mapread = 5.0
+mapwrite = 5.0
+";
+
+/// A copy of a test tool where every user can run it.
+fn tool(site: &Site, name: &str) -> PathBuf {
+    let installed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools/bin").join(name);
+    let copy = site.path(name);
+    fs::copy(&installed, &copy).unwrap_or_else(|_| panic!("{name} is missing: scripts/need test installs it"));
+    fs::set_permissions(&copy, fs::Permissions::from_mode(0o755)).unwrap();
+    copy
+}
+
+/// Runs pjdfstest there; each case with how it ended.
+fn pjdfstest(site: &Site, at: &Path) -> BTreeMap<String, String> {
+    let configuration = site.path("pjdfstest.toml");
+    fs::write(&configuration, PJDFSTEST_CONFIGURATION).unwrap();
+    let mut command = site.command(tool(site, "pjdfstest"));
+    command.arg("-c").arg(configuration).arg("-p").arg(at).args(["-s", "/dev/shm"]);
+    let ran = Ran::of(&mut command);
+    assert!(ran.stdout.contains("Summary: "), "{ran:?}");
+    let words = |line: &str| {
+        let mut words = line.split_whitespace().map(str::to_owned);
+        Some((words.next()?, words.next()?)).filter(|(name, _)| name.contains("::"))
+    };
+    ran.stdout.lines().filter_map(words).collect()
+}
+
+/// Every case that passes on the server's own file system passes on the mount too; gives how many.
+fn passes_what_passes_there(site: &Site) -> usize {
+    let there = pjdfstest(site, &site.path("local"));
+    let here = pjdfstest(site, &site.mount("mnt", &[]));
+    let passed = |(name, how): &(&String, &String)| {
+        *how == "ok" && !EXCLUDED.iter().any(|(excluded, _)| excluded == name)
+    };
+    let expected: Vec<_> = there.iter().filter(passed).collect();
+    let lost: Vec<_> =
+        expected.iter().filter(|(name, _)| here.get(*name).is_none_or(|how| how != "ok")).collect();
+    assert!(lost.is_empty(), "not on the mount: {lost:?}");
+    let failed: Vec<_> = here.iter().filter(|(_, how)| *how == "FAILED").collect();
+    assert!(failed.is_empty(), "{failed:?}");
+    expected.len()
+}
+
+#[test]
+fn pjdfstest_passes_for_root() {
+    let count = passes_what_passes_there(&Site::unix("pjdfstest"));
+    assert!(count >= 384, "only {count} cases ran");
+}
+
+#[test]
+fn pjdfstest_passes_for_an_ordinary_user() {
+    let count = passes_what_passes_there(&Site::unix_of_user("pjdfstest-user", USER));
+    assert!(count >= 200, "only {count} cases ran");
+}
+
+fn fsx(site: &Site, options: &[&str]) {
+    let mount = site.mount("mnt", options);
+    let (tool, configuration) = (tool(site, "fsx"), site.path("fsx.toml"));
+    fs::write(&configuration, FSX_CONFIGURATION).unwrap();
+    for seed in SEEDS {
+        let mut command = site.command(&tool);
+        command.args(["-q", "-S", seed, "-N", FSX_OPERATIONS, "-f"]).arg(&configuration);
+        command.arg("-P").arg(site.path("local")).arg(mount.join(format!("fsx{seed}")));
+        Ran::of(&mut command).succeeds();
+    }
+}
+
+#[test]
+fn fsx_finds_nothing_with_a_window() {
+    fsx(&Site::unix("fsx-window"), &["--mode", "window"]);
+}
+
+#[test]
+fn fsx_finds_nothing_in_a_strict_mount() {
+    fsx(&Site::unix("fsx-strict"), &["--mode", "strict"]);
+}
+
+#[test]
+fn fsx_finds_nothing_for_an_ordinary_user() {
+    fsx(&Site::unix_of_user("fsx-user", USER), &[]);
+}

@@ -1,0 +1,45 @@
+//! Random operations: mounts beside the reference model.
+
+use std::path::{Path, PathBuf};
+
+use wirefs_model::posix::DirectoryWorld;
+use wirefs_model::run_posix;
+
+use crate::site::Site;
+
+/// Seeds that once found something, beside three that have not yet.
+const SEEDS: [u64; 3] = [1, 2, 3];
+/// Operations for each seed.
+const OPERATIONS: usize = 2_500;
+
+/// What is proved on a mount that lacks an ability is less; so each must be there.
+fn check_abilities(mount: &Path) {
+    let here = DirectoryWorld::open(mount).unwrap().abilities();
+    assert!(here.xattrs && here.punches && here.zeroes && here.exchanges, "{here:?}");
+}
+
+fn agrees(name: &str, mounts: &[&str], options: &[&str]) {
+    let site = Site::unix(name);
+    for seed in SEEDS {
+        // Each seed begins in an empty export.
+        std::fs::remove_dir_all(site.export()).unwrap();
+        std::fs::create_dir(site.export()).unwrap();
+        site.kill_server();
+        site.start_server();
+        let mounted: Vec<PathBuf> = mounts.iter().map(|mount| site.mount(mount, options)).collect();
+        let paths: Vec<&Path> = mounted.iter().map(PathBuf::as_path).collect();
+        check_abilities(paths[0]);
+        run_posix(seed, OPERATIONS, &paths).unwrap_or_else(|mismatch| panic!("{mismatch}"));
+        mounted.iter().for_each(|mount| site.unmount(mount));
+    }
+}
+
+#[test]
+fn two_strict_mounts_of_one_export_do_as_the_model() {
+    agrees("model-strict", &["a", "b"], &["--mode", "strict"]);
+}
+
+#[test]
+fn a_mount_with_a_window_does_as_the_model() {
+    agrees("model-window", &["a"], &["--mode", "window"]);
+}
