@@ -12,9 +12,9 @@ run: ## serve a directory and mount it until Ctrl-C; RTT=85 puts a line between,
 test: ## run every test, real mounts in namespaces included; installs what they need
 	@scripts/need test
 	@scripts/test
-bench: ## measure all workloads beside sshfs and local, and write docs/BENCHMARKS.md
+bench: ## measure all workloads beside sshfs and local into docs/BENCHMARKS.md; ARGS=--short for a first look
 	@scripts/need bench
-	@scripts/bench
+	@scripts/bench $(ARGS)
 check: ## compile everything, and check layers and style
 	@scripts/need build
 	cargo check --workspace --all-targets
@@ -25,7 +25,7 @@ lint: ## what CI checks beside the tests: format, clippy, layers, style, shell s
 fmt: ## format the code
 	cargo fmt --all
 fuzz: ## run the property tests of all decoders with CASES=20000 cases each
-	PROPTEST_CASES=$(CASES) cargo test --release -p wirefs-op -p wirefs-fuse
+	PROPTEST_CASES=$(CASES) BOLERO_RANDOM_ITERATIONS=$(CASES) cargo test --release -p wirefs-op -p wirefs-fuse
 metrics: ## figures of the code
 	@cargo xtask metrics
 deny: ## licences and advisories of dependencies; installs cargo-deny (5 minutes)

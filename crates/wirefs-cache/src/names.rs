@@ -27,12 +27,18 @@ pub struct Node {
     /// What else holds it: open handles, requests under way.
     holds: u32,
     links: BTreeSet<(NodeId, Vec<u8>)>,
+    /// The name that it was last seen by: of several, others may be gone at the server.
+    latest: Option<(NodeId, Vec<u8>)>,
 }
 
 impl Node {
     /// Whether the attributes may be believed at `now`.
     pub fn is_fresh(&self, now: Time, window: std::time::Duration) -> bool {
         self.known_at.is_some_and(|at| now < at + window)
+    }
+
+    fn link(&self) -> Option<&(NodeId, Vec<u8>)> {
+        self.latest.as_ref().or_else(|| self.links.first())
     }
 
     /// Whether it has a name that we know of.
@@ -60,6 +66,7 @@ impl Names {
             lookups: 1,
             holds: 0,
             links: BTreeSet::new(),
+            latest: None,
         };
         Names {
             nodes: BTreeMap::from([(ROOT, node)]),
@@ -117,6 +124,7 @@ impl Names {
             lookups: 0,
             holds: 0,
             links: BTreeSet::new(),
+            latest: None,
         };
         self.nodes.insert(id, node);
         self.by_file.insert(stat.id, id);
@@ -148,6 +156,9 @@ impl Names {
     /// Records that `name` in `parent` is `node`.
     pub fn link(&mut self, parent: NodeId, name: &[u8], node: NodeId) {
         if self.child(parent, name) == Some(node) {
+            if let Some(entry) = self.nodes.get_mut(&node).filter(|entry| entry.links.len() > 1) {
+                entry.latest = Some((parent, name.to_vec()));
+            }
             return;
         }
         self.unlink(parent, name);
@@ -159,6 +170,7 @@ impl Names {
                 }
             }
             entry.links.insert((parent, name.to_vec()));
+            entry.latest = Some((parent, name.to_vec()));
             self.by_name.entry(parent).or_default().insert(name.to_vec(), node);
         }
     }
@@ -167,7 +179,11 @@ impl Names {
     pub fn unlink(&mut self, parent: NodeId, name: &[u8]) -> Option<NodeId> {
         let node = Self::drop_name(&mut self.by_name, parent, name)?;
         if let Some(entry) = self.nodes.get_mut(&node) {
-            entry.links.remove(&(parent, name.to_vec()));
+            let link = (parent, name.to_vec());
+            entry.links.remove(&link);
+            if entry.latest.as_ref() == Some(&link) {
+                entry.latest = None;
+            }
         }
         Some(node)
     }
@@ -207,7 +223,7 @@ impl Names {
         let mut names: Vec<&[u8]> = Vec::new();
         let mut at = id;
         while at != ROOT {
-            let (parent, name) = self.nodes.get(&at)?.links.first()?;
+            let (parent, name) = self.nodes.get(&at)?.link()?;
             names.push(name);
             at = *parent;
             if names.len() > DEPTH_MAX {
@@ -224,7 +240,7 @@ impl Names {
 
     /// The directory that holds the node; the root holds itself.
     pub fn parent(&self, id: NodeId) -> NodeId {
-        let link = self.nodes.get(&id).and_then(|node| node.links.first());
+        let link = self.nodes.get(&id).and_then(Node::link);
         link.map_or(ROOT, |(parent, _)| *parent)
     }
 

@@ -224,6 +224,7 @@ impl Client {
             self.outputs.push_back(Output::Answer(id, answer));
         } else {
             self.abandoned.remove(&id);
+            operation::undo(self, id, answer);
         }
     }
 
@@ -282,6 +283,14 @@ impl Client {
     /// Calls that began at or before `before` and still wait.
     pub(crate) fn calls_waiting_since(&self, before: Time) -> Vec<CallId> {
         self.calls.iter().filter(|(_, since)| **since <= before).map(|(id, _)| *id).collect()
+    }
+
+    /// As [`Client::learn`], of an object that was known when they were asked for.
+    pub(crate) fn refresh(&mut self, stat: &Stat, sent: Time) {
+        let known = self.names.of_file(stat.id).and_then(|node| self.names.node(node));
+        if known.is_some_and(|known| known.stat.kind == stat.kind) {
+            self.learn(stat, sent);
+        }
     }
 
     /// Takes in attributes asked for at `sent`: of names, and of the contents that they vouch for.

@@ -198,6 +198,11 @@ impl Files {
         any.map_or(NOFD, |open| open.fd)
     }
 
+    /// Whether an open file goes by this fd.
+    pub(crate) fn is_used(&self, fd: Fd) -> bool {
+        self.open.values().any(|open| open.fd == fd)
+    }
+
     /// Whether own changes of the file are on their way.
     pub(crate) fn is_writing(&self, node: NodeId) -> bool {
         self.contents.get(&node).is_some_and(|contents| contents.writes > 0)
@@ -246,7 +251,12 @@ impl Files {
         }
     }
 
-    /// The error that the open file has to tell, once.
+    /// The error that the open file has to tell.
+    pub(crate) fn error(&self, handle: Handle) -> Option<Errno> {
+        self.open.get(&handle)?.error
+    }
+
+    /// The same, told for good.
     pub(crate) fn take_error(&mut self, handle: Handle) -> Option<Errno> {
         self.open.get_mut(&handle)?.error.take()
     }
@@ -270,13 +280,12 @@ impl Files {
     }
 
     /// Takes in that an own change led from version `before` to `after`. Tells whether somebody else came between.
-    /// `before` is `None` where the change leaves the contents alone.
-    pub(crate) fn advance(&mut self, node: NodeId, before: Option<u64>, after: u64, sent: Time) -> bool {
+    pub(crate) fn advance(&mut self, node: NodeId, before: u64, after: u64, sent: Time) -> bool {
         let contents = self.contents.entry(node).or_default();
         let known = contents.version.replace(after);
         contents.valid_at = contents.valid_at.max(Some(sent));
-        let foreign = matches!((known, before), (Some(known), Some(before)) if known != before);
-        contents.trusted |= before.is_some() && known == before;
+        let foreign = known.is_some_and(|known| known != before);
+        contents.trusted |= known == Some(before);
         // The kernel's pages have our own writes already.
         if contents.kernel_version.is_some() && contents.kernel_version == known && !foreign {
             contents.kernel_version = Some(after);

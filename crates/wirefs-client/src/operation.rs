@@ -129,14 +129,12 @@ pub(crate) fn start(client: &mut Client, id: CallId, caller: Caller, call: Call<
     }
 }
 
+// tidy: long because it is the table of all calls.
 fn try_start(client: &mut Client, id: CallId, caller: Caller, call: Call<'_>) -> Result<(), Errno> {
     match call {
         Call::Lookup { parent, name } => lookup::start(client, id, parent, name),
         Call::Forget { node, count } => {
-            client.names.forget(node, count);
-            if client.names.node(node).is_none() {
-                client.files.node_forgotten(node);
-            }
+            forget(client, node, count);
             Ok(())
         }
         Call::Getattr { node, handle } => attributes::get(client, id, node, handle),
@@ -205,6 +203,45 @@ fn try_start(client: &mut Client, id: CallId, caller: Caller, call: Call<'_>) ->
             interrupt::start(client, call);
             Ok(())
         }
+    }
+}
+
+fn forget(client: &mut Client, node: NodeId, count: u64) {
+    client.names.forget(node, count);
+    gone(client, node);
+}
+
+/// Forgets the contents of a node if that is gone.
+pub(crate) fn gone(client: &mut Client, node: NodeId) {
+    if client.names.node(node).is_none() {
+        client.files.node_forgotten(node);
+    }
+}
+
+/// An answer that nobody waits for any more: what it hands out is taken back.
+pub(crate) fn undo(client: &mut Client, call: CallId, answer: Answer) {
+    match answer {
+        Answer::Entry(entry) => forget(client, entry.node, 1),
+        Answer::Created(entry, handle, _) => {
+            release::unwanted(client, call, handle);
+            forget(client, entry.node, 1);
+        }
+        Answer::Opened(handle, _) => release::unwanted(client, call, handle),
+        Answer::Listing(listed) => {
+            for entry in listed.into_iter().filter_map(|listed| listed.entry) {
+                forget(client, entry.node, 1);
+            }
+        }
+        Answer::Fail(_)
+        | Answer::Done
+        | Answer::NoEntry(_)
+        | Answer::Attr(..)
+        | Answer::Data(_)
+        | Answer::Size(_)
+        | Answer::Count(_)
+        | Answer::FsStat(_)
+        | Answer::Lock(_)
+        | Answer::Offset(_) => {}
     }
 }
 

@@ -66,7 +66,7 @@ pub(crate) fn got(client: &mut Client, getting: Getting, sent: Time, got: Rget) 
     let Some(stat) = got.stat else {
         return client.fail(call, Errno::Protocol);
     };
-    client.learn(&stat, sent);
+    client.refresh(&stat, sent);
     let mut shown = client.present(&stat);
     let mut ttl = client.ttl(sent);
     if client.files.is_writing(node)
@@ -119,7 +119,8 @@ pub(crate) fn not_set(client: &mut Client, setting: Setting, errno: Errno) {
     super::write::goes_on(client, setting.node);
 }
 
-/// Takes in what an own change of `node` left behind.
+/// Takes in what an own change of `node` left behind. `before` is the version that the reply says it had; where it does
+/// not, the change left the contents alone, and their time tells whether somebody else did not.
 pub(crate) fn took_effect(
     client: &mut Client,
     node: NodeId,
@@ -129,7 +130,13 @@ pub(crate) fn took_effect(
 ) {
     let now = client.now;
     let foreign = match stat {
-        Some(stat) => client.files.advance(node, before, stat.version, sent),
+        Some(stat) => {
+            let known = client.names.node(node).map(|known| known.stat);
+            let untouched = known.filter(|known| known.mtime == stat.mtime).map(|known| known.version);
+            // No object's version is 0.
+            let before = before.or(untouched).unwrap_or(0);
+            client.files.advance(node, before, stat.version, sent)
+        }
         None => false,
     };
     if client.files.is_writing(node) {

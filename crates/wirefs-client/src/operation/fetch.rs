@@ -120,7 +120,7 @@ pub(crate) fn finish(
 ) {
     let node = fetching.node;
     if let Some(stat) = got.stat {
-        client.learn(&stat, sent);
+        client.refresh(&stat, sent);
         fetching.is_known = client.files.is_of(node, stat.version);
     }
     let len = got.data.0.len() as u64;
@@ -147,6 +147,7 @@ pub(crate) fn finish(
         *pending = Pending::Fetch(fetching);
     }
     serve_readers(client, node);
+    super::gone(client, node);
 }
 
 /// The file turned out to end at `at`.
@@ -188,6 +189,7 @@ pub(crate) fn failed(client: &mut Client, fetching: Fetching, errno: Errno) {
         client.fail(reader.call, errno);
     }
     serve_readers(client, node);
+    super::gone(client, node);
 }
 
 /// Answers the reads that can be answered; asks again for those whose data was overtaken.

@@ -118,7 +118,7 @@ fn ask(
 pub(crate) fn finish(client: &mut Client, tag: Tag, mut listing: Listing, sent: Time, got: Rget, last: bool) {
     let node = listing.node;
     if let Some(stat) = got.stat {
-        client.learn(&stat, sent);
+        client.refresh(&stat, sent);
     }
     let Ok(mut new) = entries(got.data.0.clone()) else {
         return failed(client, listing, Errno::Protocol);

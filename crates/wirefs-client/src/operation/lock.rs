@@ -119,7 +119,8 @@ pub(crate) fn finish(client: &mut Client, locking: Locking, sent: Time, reply: R
     match reply.stat {
         // Attributes as of when the lock was had: what changed before is dropped before its caller goes on.
         Some(stat) if !client.files.is_writing(node) => {
-            client.learn(&stat, sent.max(client.files.known(node).and_then(|c| c.valid_at).unwrap_or(sent)));
+            client
+                .refresh(&stat, sent.max(client.files.known(node).and_then(|c| c.valid_at).unwrap_or(sent)));
         }
         Some(_) => {}
         None => super::fetch::invalidate_pages(client, node),

@@ -39,7 +39,9 @@ pub(crate) fn start(
     how: OpenHow,
 ) -> Result<(), Errno> {
     let uncached = is_uncached(client, how);
-    if !how.write && !uncached && client.is_fresh(node) && is_wholly_known(client, node) {
+    let cached = !how.write && !uncached && client.is_fresh(node) && is_wholly_known(client, node);
+    // A name that is about to go takes a file without an fd with it.
+    if cached && !loses_name(client, node) {
         opened(client, call, node, how, NOFD);
         return Ok(());
     }
@@ -69,6 +71,16 @@ pub(crate) fn start(
     Ok(())
 }
 
+/// Whether an own change that may remove a name of the node is under way.
+fn loses_name(client: &Client, node: NodeId) -> bool {
+    let links = client.names.links(node);
+    client.requests.any(|pending| match pending {
+        Pending::Remove(removing) => links.contains(&removing.place()),
+        Pending::Rename(renaming) => links.contains(&renaming.replaced()),
+        _ => false,
+    })
+}
+
 fn is_wholly_known(client: &Client, node: NodeId) -> bool {
     let Some(size) = client.names.node(node).map(|known| known.stat.size) else {
         return false;
@@ -91,7 +103,7 @@ pub(crate) fn finish_reading(client: &mut Client, opening: Opening, sent: Time, 
     }
     client.files.contents(node);
     if let Some(stat) = got.stat.as_ref() {
-        client.learn(stat, sent);
+        client.refresh(stat, sent);
     }
     let overtaken = client.names.node(node).is_none_or(|known| sent < known.changed_at);
     let is_known = got.stat.is_some_and(|stat| client.files.is_of(node, stat.version));
@@ -109,7 +121,7 @@ pub(crate) fn finish_writing(client: &mut Client, opening: Opening, sent: Time, 
         client.files.truncate_contents(node, 0);
         attributes::took_effect(client, node, Some(put.before), put.stat.as_ref(), sent);
     } else if let Some(stat) = put.stat {
-        client.learn(&stat, sent);
+        client.refresh(&stat, sent);
     }
     opened(client, call, node, how, put.fd);
     if how.truncate {

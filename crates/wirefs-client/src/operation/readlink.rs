@@ -33,7 +33,7 @@ pub(crate) fn start(client: &mut Client, call: CallId, node: NodeId) -> Result<(
 
 pub(crate) fn finish(client: &mut Client, reading: Reading, sent: Time, got: Rget) {
     if let Some(stat) = got.stat {
-        client.learn(&stat, sent);
+        client.refresh(&stat, sent);
     }
     client.answer(reading.call, Answer::Data(got.data.0));
 }

@@ -23,17 +23,28 @@ pub(crate) fn file(
     if let Some(open) = client.files.close(handle) {
         give_back(client, Some(node), open.fd, open.how.write);
         client.names.release(open.node);
-        if client.names.node(open.node).is_none() {
-            client.files.node_forgotten(open.node);
-        }
+        super::gone(client, open.node);
     }
     client.answer(call, Answer::Done);
     Ok(())
 }
 
+/// Closes what was opened for a caller that is gone.
+pub(crate) fn unwanted(client: &mut Client, call: CallId, handle: Handle) {
+    let file = client.files.open(handle).map(|open| open.node);
+    let directory = client.files.directory_mut(handle).map(|open| open.node);
+    let closed = match (file, directory) {
+        (Some(node), _) => self::file(client, call, node, handle, None),
+        (None, Some(node)) => self::directory(client, call, node, handle),
+        (None, None) => Ok(()),
+    };
+    debug_assert!(closed.is_ok(), "closing asks nobody");
+}
+
 /// Lets the server close an fd; behind the session's changes when some of them may still need it.
 pub(crate) fn give_back(client: &mut Client, node: Option<NodeId>, fd: Fd, ordered: bool) {
-    if fd == NOFD {
+    // One opened by means of another's fd shares it.
+    if fd == NOFD || client.files.is_used(fd) {
         return;
     }
     let id = node.and_then(|node| client.names.node(node)).map(|known| known.stat.id);

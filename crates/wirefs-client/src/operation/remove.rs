@@ -14,6 +14,13 @@ pub(crate) struct Removing {
     name: Vec<u8>,
 }
 
+impl Removing {
+    /// The name that goes.
+    pub(crate) fn place(&self) -> (NodeId, Vec<u8>) {
+        (self.parent, self.name.clone())
+    }
+}
+
 /// # Cost
 /// 1 round trip.
 pub(crate) fn start(

@@ -17,6 +17,13 @@ pub(crate) struct Renaming {
     moved: Option<NodeId>,
 }
 
+impl Renaming {
+    /// The name that what is moved takes.
+    pub(crate) fn replaced(&self) -> (NodeId, Vec<u8>) {
+        self.to.clone()
+    }
+}
+
 /// # Cost
 /// 1 round trip.
 pub(crate) fn start(

@@ -53,7 +53,9 @@ pub(crate) fn start(
     (cached, kill_privileges): (bool, bool),
 ) -> Result<(), Errno> {
     let how = client.files.open(handle).ok_or(Errno::BadDescriptor)?.how;
-    if let Some(errno) = client.files.take_error(handle) {
+    // Left for fsync or close to take: the kernel may cut one write into several, and shows an error of a later part as a
+    // short count only.
+    if let Some(errno) = client.files.error(handle) {
         return Err(errno);
     }
     let background = client.config.mode.publish == Publish::Background && !how.sync && !how.direct;
@@ -194,4 +196,5 @@ pub(crate) fn goes_on(client: &mut Client, node: NodeId) {
             client.fail(drained.call(), errno);
         }
     }
+    super::gone(client, node);
 }

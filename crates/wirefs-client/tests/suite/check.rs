@@ -169,7 +169,13 @@ impl Play {
             | Deed::Set { node, .. }
             | Deed::Getattr { node }
             | Deed::Read { node, .. } => is_gone(errno) && moved(node),
-            Deed::Write { node, .. } | Deed::Close { node, .. } => self.cuts && is_gone(errno) && moved(node),
+            Deed::Write { node, .. } => self.cuts && is_gone(errno) && moved(node),
+            // A file that was opened for reading from what was known has no fd that would outlive its name.
+            Deed::Close { node, handle, .. } => {
+                let mut open = self.kernels[seat].handles.iter();
+                let writes = open.any(|(_, open, writes)| open == handle && *writes);
+                (self.cuts || !writes) && is_gone(errno) && moved(node)
+            }
             Deed::Lookup { .. } | Deed::Opendir { .. } | Deed::Readdir { .. } => false,
         };
         assert!(possible, "seat {seat}: {:?} fails: {errno:?}", busy.deed);

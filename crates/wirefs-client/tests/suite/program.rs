@@ -79,7 +79,7 @@ pub(crate) struct Busy {
 pub(crate) struct Kernel {
     pub(crate) files: BTreeMap<NodeId, FileId>,
     lookups: BTreeMap<NodeId, u64>,
-    handles: Vec<(NodeId, Handle, bool)>,
+    pub(crate) handles: Vec<(NodeId, Handle, bool)>,
     directories: Vec<(NodeId, Handle)>,
     threads: Vec<Option<Busy>>,
     uses: BTreeMap<NodeId, u32>,

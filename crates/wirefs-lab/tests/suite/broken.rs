@@ -48,7 +48,9 @@ fn a_reader_whose_server_is_killed_gets_the_data_or_an_error_and_never_wrong_byt
         }
     };
     thread::scope(|scope| {
-        let readers: Vec<_> = (0..2).map(|_| scope.spawn(|| (0..6).map(|_| read(&mount.join("f"))).collect::<Vec<_>>())).collect();
+        let readers: Vec<_> = (0..2)
+            .map(|_| scope.spawn(|| (0..6).map(|_| read(&mount.join("f"))).collect::<Vec<_>>()))
+            .collect();
         for _ in 0..3 {
             thread::sleep(Duration::from_millis(60));
             site.kill_server();
@@ -56,7 +58,10 @@ fn a_reader_whose_server_is_killed_gets_the_data_or_an_error_and_never_wrong_byt
         }
         for result in readers.into_iter().flat_map(|reader| reader.join().unwrap()) {
             // What it does not get whole, it gets an error for.
-            assert!(result.as_ref().is_err() || result.as_ref().is_ok_and(|&count| count == BYTES as u64), "{result:?}");
+            assert!(
+                result.as_ref().is_err() || result.as_ref().is_ok_and(|&count| count == BYTES as u64),
+                "{result:?}"
+            );
         }
     });
     wait_for("the mount to work again", || read(&mount.join("f")).is_ok_and(|count| count == BYTES as u64));
@@ -75,21 +80,29 @@ fn what_fsync_acknowledged_is_there_after_the_server_was_killed() {
         site.kill_server();
         assert!(synced.is_ok());
         let there = fs::read(site.export().join("f")).unwrap();
-        assert!(there.chunks(contents.len()).all(|chunk| chunk == contents) && there.len() == (round + 1) * contents.len());
+        assert!(
+            there.chunks(contents.len()).all(|chunk| chunk == contents)
+                && there.len() == (round + 1) * contents.len()
+        );
         site.start_server();
     }
 }
 
 #[test]
 fn a_copy_through_a_line_that_is_cut_and_healed_is_whole() {
-    let site = Site::tls("cut-copy", LinkProfile::rtt(Duration::from_millis(4)).with(|lane| lane.rate_bits = Some(80_000_000)));
+    let site = Site::tls(
+        "cut-copy",
+        LinkProfile::rtt(Duration::from_millis(4)).with(|lane| lane.rate_bits = Some(80_000_000)),
+    );
     let mount = site.mount("mnt", &["--deadline", "60s"]);
     let contents = pattern(12 << 20);
     fs::write(site.path("local/up"), &contents).unwrap();
     fs::write(site.export().join("down"), &contents).unwrap();
     let copy = |from: &Path, to: &Path| Running(Command::new("cp").arg(from).arg(to).spawn().unwrap());
-    let mut copies =
-        [copy(&site.path("local/up"), &mount.join("up")), copy(&mount.join("down"), &site.path("local/down"))];
+    let mut copies = [
+        copy(&site.path("local/up"), &mount.join("up")),
+        copy(&mount.join("down"), &site.path("local/down")),
+    ];
     let counters = site.link().counters();
     wait_for("both to be under way", || {
         let since = site.link().counters().since(&counters);
@@ -122,43 +135,68 @@ fn callers_of_a_server_that_is_gone_for_good_get_an_error_and_the_mount_goes_by_
         let stat = scope.spawn(|| fs::metadata(mount.join("nobody-asked-for")).unwrap_err());
         let read = scope.spawn(|| fs::read(mount.join("unread")).unwrap_err());
         let make = scope.spawn(|| fs::create_dir(mount.join("d")).unwrap_err());
-        let sync = scope.spawn(|| {
-            open.write_all_at(b"lost", 0).and_then(|()| open.sync_all()).unwrap_err()
-        });
+        let sync = scope.spawn(|| open.write_all_at(b"lost", 0).and_then(|()| open.sync_all()).unwrap_err());
         [stat.join().unwrap(), read.join().unwrap(), make.join().unwrap(), sync.join().unwrap()]
     });
     for error in &errors {
-        assert!(matches!(errno(error), Some(Errno::IO | Errno::TIMEDOUT | Errno::NOTCONN | Errno::HOSTDOWN)), "{errors:?}");
+        assert!(
+            matches!(errno(error), Some(Errno::IO | Errno::TIMEDOUT | Errno::NOTCONN | Errno::HOSTDOWN)),
+            "{errors:?}"
+        );
     }
     drop(open);
     site.wirefs(&["umount", "-f", mount.to_str().unwrap()]).succeeds();
     assert!(!site.is_mounted(&mount));
-    assert!(File::open(mount.join("f")).and_then(|mut file| file.read(&mut piece)).is_err(), "nothing is mounted");
+    assert!(
+        File::open(mount.join("f")).and_then(|mut file| file.read(&mut piece)).is_err(),
+        "nothing is mounted"
+    );
+}
+
+/// Programs that wait for a server that says nothing.
+fn blocked(mount: &Path) -> Vec<Running> {
+    let start = |program: &&str| Running(Command::new(program).arg(mount.join("f")).spawn().unwrap());
+    let programs: Vec<Running> = ["cat", "touch", "rm", "ls"].iter().map(start).collect();
+    for program in &programs {
+        let place = format!("/proc/{}/wchan", program.0.id());
+        // The first waits for the answer, the others for the first.
+        let waits = ["request_wait_answer", "walk_component", "path_openat", "d_alloc_parallel", "lookup"];
+        wait_for("the program to wait for the mount", || {
+            fs::read_to_string(&place).is_ok_and(|place| waits.iter().any(|wait| place.contains(wait)))
+        });
+    }
+    programs
 }
 
 #[test]
-fn a_caller_blocked_by_a_silent_server_can_be_killed() {
+fn callers_blocked_by_a_silent_server_can_be_killed() {
     let site = Site::tls("blocked", LinkProfile::default());
+    fs::write(site.export().join("f"), pattern(1 << 20)).unwrap();
+    let mount = site.mount("mnt", &["--deadline", "3s"]);
+    site.link().cut();
+    let mut programs = blocked(&mount);
+    for program in &programs {
+        rustix::process::kill_process(program.pid(), rustix::process::Signal::KILL).unwrap();
+    }
+    for program in &mut programs {
+        wait_for("the killed program to end", || program.0.try_wait().unwrap().is_some());
+    }
+}
+
+#[test]
+fn callers_that_would_wait_for_ever_are_freed_by_a_forced_unmount() {
+    let site = Site::tls("hard", LinkProfile::default());
     fs::write(site.export().join("f"), pattern(1 << 20)).unwrap();
     let mount = site.mount("mnt", &["--hard"]);
     site.link().cut();
-    let mut blocked: Vec<Running> = ["cat", "touch", "rm", "ls"]
-        .map(|program| Running(Command::new(program).arg(mount.join("f")).spawn().unwrap()))
-        .into();
-    for blocked in &mut blocked {
-        let state = format!("/proc/{}/wchan", blocked.0.id());
-        wait_for("the program to wait for the mount", || {
-            fs::read_to_string(&state).is_ok_and(|place| place.contains("fuse") || place.contains("request_wait") || place.contains("d_alloc_parallel") || place.contains("rwsem"))
-        });
-    }
-    for blocked in &mut blocked {
-        rustix::process::kill_process(blocked.pid(), rustix::process::Signal::KILL).unwrap();
-    }
-    for blocked in &mut blocked {
-        wait_for("the killed program to end", || blocked.0.try_wait().unwrap().is_some());
-    }
+    let mut programs = blocked(&mount);
     site.wirefs(&["umount", "-f", mount.to_str().unwrap()]).succeeds();
     assert!(!site.is_mounted(&mount));
+    for program in &mut programs {
+        wait_for("the program to end", || {
+            program.0.try_wait().unwrap().is_some_and(|status| !status.success())
+        });
+    }
 }
 
 #[test]

@@ -57,7 +57,8 @@ mapwrite = 5.0
 fn tool(site: &Site, name: &str) -> PathBuf {
     let installed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools/bin").join(name);
     let copy = site.path(name);
-    fs::copy(&installed, &copy).unwrap_or_else(|_| panic!("{name} is missing: scripts/need test installs it"));
+    fs::copy(&installed, &copy)
+        .unwrap_or_else(|_| panic!("{name} is missing: scripts/need test installs it"));
     fs::set_permissions(&copy, fs::Permissions::from_mode(0o755)).unwrap();
     copy
 }

@@ -39,10 +39,13 @@ impl Program {
         for (name, value) in scripts::ENVIRONMENT {
             command.env(name, value);
         }
-        command.env("SCALE", match scale {
-            Scale::Whole => "4",
-            Scale::Small => "1",
-        });
+        command.env(
+            "SCALE",
+            match scale {
+                Scale::Whole => "4",
+                Scale::Small => "1",
+            },
+        );
         Ran::of(&mut command).succeeds()
     }
 
@@ -53,7 +56,8 @@ impl Program {
         let shown = self.run(site, &mount, scale);
         assert_eq!(shown, expected, "what {} says", self.name);
         let expected = Snapshot::of(&local, self.looks);
-        Snapshot::of(&mount, self.looks).assert_same(&expected, "the mount (first) is not as the local directory");
+        Snapshot::of(&mount, self.looks)
+            .assert_same(&expected, "the mount (first) is not as the local directory");
         site.unmount(&mount);
         Snapshot::of(site.export(), self.looks)
             .assert_same(&expected, "the export (first) is not as the local directory");

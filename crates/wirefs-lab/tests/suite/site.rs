@@ -260,7 +260,8 @@ impl Drop for Site {
             }
         }
         self.kill_server();
-        let is_free = !fs::read_to_string("/proc/self/mountinfo").unwrap().contains(self.dir.to_str().unwrap());
+        let is_free =
+            !fs::read_to_string("/proc/self/mountinfo").unwrap().contains(self.dir.to_str().unwrap());
         if is_free {
             fs::remove_dir_all(&self.dir).ok();
         }

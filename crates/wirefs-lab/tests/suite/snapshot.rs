@@ -102,8 +102,7 @@ fn xattrs(path: &Path) -> BTreeMap<Vec<u8>, Vec<u8>> {
     let names = names[..length].split(|&byte| byte == 0).filter(|name| !name.is_empty());
     let value = |name: &[u8]| {
         let mut value = vec![0_u8; XATTR_BYTES_MAX];
-        let length =
-            rustix::fs::lgetxattr(path, std::ffi::OsStr::from_bytes(name), &mut value[..]).unwrap();
+        let length = rustix::fs::lgetxattr(path, std::ffi::OsStr::from_bytes(name), &mut value[..]).unwrap();
         value.truncate(length);
         value
     };

@@ -36,8 +36,8 @@ impl Wire for SessionId {
     }
 }
 
-/// Names one run of a server: another number means that what was not committed may be lost (NFSv4's write verifier,
-/// RFC 8881 §18.32).
+/// Names one life of the server's unwritten data: another number means that what was not committed may be lost (NFSv4's
+/// write verifier, RFC 8881 §18.32). A mere restart of the server's process keeps it: the kernel still has the data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BootId(pub u64);
 

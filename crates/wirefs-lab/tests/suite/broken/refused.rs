@@ -49,7 +49,10 @@ fn a_key_that_the_server_does_not_know_is_refused_with_the_line_to_add() {
     let refused = site.wirefs(&words);
     assert_eq!(refused.code, Some(1), "{refused:?}");
     let line = key.split_whitespace().take(2).collect::<Vec<_>>().join(" ");
-    assert!(refused.stderr.contains(&line) && refused.stderr.contains("authorized_keys"), "{refused:?}\nwanted: {line}");
+    assert!(
+        refused.stderr.contains(&line) && refused.stderr.contains("authorized_keys"),
+        "{refused:?}\nwanted: {line}"
+    );
     assert!(!site.is_mounted(&at));
     // The line added, it works.
     site.authorize(&key);
@@ -92,7 +95,11 @@ fn no_path_leaves_the_export() {
     // On a mount the kernel follows links, on the client's own files: what the link says is all that is shown.
     let mount = site.mount("mnt", &[]);
     assert_eq!(fs::read_link(mount.join("relative")).unwrap().to_str(), Some("../secret"));
-    assert_eq!(fs::read_to_string(mount.join("relative")).unwrap(), "secret", "the client's own file, beside mnt");
+    assert_eq!(
+        fs::read_to_string(mount.join("relative")).unwrap(),
+        "secret",
+        "the client's own file, beside mnt"
+    );
     fs::rename(site.export().join("d"), site.path("moved-away")).unwrap();
     fs::write(site.path("moved-away/f"), "secret").unwrap();
     crate::site::wait_for("the directory that left to be gone", || fs::metadata(mount.join("d/f")).is_err());

@@ -41,7 +41,11 @@ fn random(dice: &mut Dice, size: u64) -> Change {
             // Ranges that overlap are an error.
             let half = size / 2;
             let length = length.min(half as usize);
-            Change::Copy { from: dice.below(half + 1 - length as u64), to: half + dice.below(half + 1), length }
+            Change::Copy {
+                from: dice.below(half + 1 - length as u64),
+                to: half + dice.below(half + 1),
+                length,
+            }
         }
         _ => Change::Write { at, length },
     }
@@ -84,9 +88,14 @@ fn perform(change: &Change, path: &Path, fill: u8, expected: &mut Vec<u8>) {
             let (mut offset_in, mut offset_out) = (from, to);
             let mut copied = 0;
             while copied < length {
-                let part =
-                    copy_file_range(&file, Some(&mut offset_in), &file, Some(&mut offset_out), length - copied)
-                        .unwrap();
+                let part = copy_file_range(
+                    &file,
+                    Some(&mut offset_in),
+                    &file,
+                    Some(&mut offset_out),
+                    length - copied,
+                )
+                .unwrap();
                 assert!(part > 0, "{change:?} ended after {copied}");
                 copied += part;
             }

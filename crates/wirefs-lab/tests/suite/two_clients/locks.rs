@@ -21,8 +21,7 @@ fn try_fcntl(file: &File) -> Result<(), Errno> {
 
 /// A process that holds a lock on the file: a flock as a shell does, or fcntl locks as sqlite3 does.
 fn holder(command: &mut Command, tell: &str) -> Running {
-    let mut running =
-        Running(command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap());
+    let mut running = Running(command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap());
     let mut stdin = running.0.stdin.take().unwrap();
     stdin.write_all(tell.as_bytes()).unwrap();
     let mut line = String::new();
@@ -61,8 +60,8 @@ fn a_flock_is_met_on_the_other_client_and_gone_with_its_holder() {
 fn who_waits_for_a_lock_of_the_other_client_gets_it() {
     let pair = Pair::new("waiting", "window");
     fs::write(pair.a.join("f"), "").unwrap();
-    let [own, other] = [&pair.a, &pair.b]
-        .map(|at| File::options().read(true).write(true).open(at.join("f")).unwrap());
+    let [own, other] =
+        [&pair.a, &pair.b].map(|at| File::options().read(true).write(true).open(at.join("f")).unwrap());
     for lock in [flock::<&File>, fcntl_lock::<&File>] {
         lock(&own, FlockOperation::LockExclusive).unwrap();
         assert!(lock(&other, FlockOperation::NonBlockingLockExclusive).is_err());
@@ -80,8 +79,8 @@ fn who_waits_for_a_lock_of_the_other_client_gets_it() {
 fn fcntl_locks_are_met_on_the_other_client_and_gone_with_their_holder() {
     let pair = Pair::new("fcntl", "window");
     fs::write(pair.a.join("f"), "").unwrap();
-    let [own, other] = [&pair.a, &pair.b]
-        .map(|at| File::options().read(true).write(true).open(at.join("f")).unwrap());
+    let [own, other] =
+        [&pair.a, &pair.b].map(|at| File::options().read(true).write(true).open(at.join("f")).unwrap());
     try_fcntl(&own).unwrap();
     assert!(matches!(try_fcntl(&other), Err(Errno::AGAIN | Errno::ACCESS)));
     // Closing any descriptor of the file drops the process's locks.
