@@ -27,13 +27,7 @@ impl Finding {
         message: impl Into<String>,
         mend: impl Into<String>,
     ) -> Finding {
-        Finding {
-            file: file.into(),
-            line,
-            weight: Weight::Error,
-            message: message.into(),
-            mend: mend.into(),
-        }
+        Finding { file: file.into(), line, weight: Weight::Error, message: message.into(), mend: mend.into() }
     }
 
     /// A finding that is printed but fails nothing. `line` counts from 1.
@@ -43,10 +37,7 @@ impl Finding {
         message: impl Into<String>,
         mend: impl Into<String>,
     ) -> Finding {
-        Finding {
-            weight: Weight::Warning,
-            ..Finding::error(file, line, message, mend)
-        }
+        Finding { weight: Weight::Warning, ..Finding::error(file, line, message, mend) }
     }
 
     /// Whether this fails the check.
@@ -61,10 +52,6 @@ impl fmt::Display for Finding {
             Weight::Error => "",
             Weight::Warning => "warning: ",
         };
-        write!(
-            f,
-            "{}:{}: {weight}{}; mend: {}",
-            self.file, self.line, self.message, self.mend
-        )
+        write!(f, "{}:{}: {weight}{}; mend: {}", self.file, self.line, self.message, self.mend)
     }
 }

@@ -40,12 +40,7 @@ fn arrows(table: &Table) -> Vec<Finding> {
         for target in row.may.names() {
             let Some(below) = table.rows.get(target) else {
                 let message = format!("{name} may depend on {target}, which has no row");
-                findings.push(Finding::error(
-                    PAGE,
-                    row.line,
-                    message,
-                    "correct the name or add its row",
-                ));
+                findings.push(Finding::error(PAGE, row.line, message, "correct the name or add its row"));
                 continue;
             };
             if below.floor > row.floor {
@@ -94,47 +89,20 @@ fn reaches(table: &Table, from: &str, goal: &str) -> bool {
 
 /// Each crate has a row and each row a crate.
 fn missing(table: &Table, manifests: &[Manifest]) -> Vec<Finding> {
-    let known: BTreeMap<&str, &Manifest> = manifests
-        .iter()
-        .map(|manifest| (manifest.package.as_str(), manifest))
-        .collect();
+    let known: BTreeMap<&str, &Manifest> =
+        manifests.iter().map(|manifest| (manifest.package.as_str(), manifest)).collect();
     let mut findings = Vec::new();
-    for manifest in manifests
-        .iter()
-        .filter(|manifest| !table.rows.contains_key(&manifest.package))
-    {
+    for manifest in manifests.iter().filter(|manifest| !table.rows.contains_key(&manifest.package)) {
         let message = format!("crate {} has no row in the table of {PAGE}", manifest.package);
-        findings.push(Finding::error(
-            &manifest.path,
-            1,
-            message,
-            "add the row: crate, floor, may depend on",
-        ));
+        findings.push(Finding::error(&manifest.path, 1, message, "add the row: crate, floor, may depend on"));
     }
-    for (name, row) in table
-        .rows
-        .iter()
-        .filter(|(name, _)| !known.contains_key(name.as_str()))
-    {
+    for (name, row) in table.rows.iter().filter(|(name, _)| !known.contains_key(name.as_str())) {
         let message = format!("{name} has a row but no crate");
-        findings.push(Finding::error(
-            PAGE,
-            row.line,
-            message,
-            "remove the row or add the crate",
-        ));
+        findings.push(Finding::error(PAGE, row.line, message, "remove the row or add the crate"));
     }
-    for manifest in manifests
-        .iter()
-        .filter(|manifest| manifest.folder() != manifest.package)
-    {
+    for manifest in manifests.iter().filter(|manifest| manifest.folder() != manifest.package) {
         let message = format!("crate {} lies in folder {}", manifest.package, manifest.folder());
-        findings.push(Finding::error(
-            &manifest.path,
-            1,
-            message,
-            "folder and crate have one name",
-        ));
+        findings.push(Finding::error(&manifest.path, 1, message, "folder and crate have one name"));
     }
     findings
 }
@@ -181,12 +149,9 @@ fn inside(row: &Row, target: &str, below: &Row) -> Refusal {
 }
 
 fn inside_for_tests(row: &Row, target: &str, below: &Row) -> Refusal {
-    let points_down = below.floor == Floor::Proof || below.floor < row.floor;
-    if points_down {
-        None
-    } else {
-        inside(row, target, below)
-    }
+    // A core may be proved together with one beside it: the two sides of a protocol.
+    let points_up = below.floor != Floor::Proof && below.floor > row.floor;
+    if !points_up { None } else { inside(row, target, below) }
 }
 
 fn outside(table: &Table, row: &Row, target: &str) -> Refusal {
@@ -197,8 +162,5 @@ fn outside(table: &Table, row: &Row, target: &str) -> Refusal {
         return None;
     }
     let mend = format!("do without it, or name it in {PAGE} among the outside crates of floors 0 to 2");
-    Some((
-        format!("floor {floor} does no I/O and takes few crates from outside"),
-        mend,
-    ))
+    Some((format!("floor {floor} does no I/O and takes few crates from outside"), mend))
 }

@@ -42,9 +42,7 @@ fn run() -> anyhow::Result<ExitCode> {
     if checks.is_empty() {
         bail!("no check named\n{USAGE}");
     }
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .parent()
-        .context("xtask has no parent folder")?;
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask has no parent folder")?;
     let tree = Tree::read(root)?;
     let mut findings = Vec::new();
     for check in &checks {
@@ -66,9 +64,5 @@ fn report(mut findings: Vec<Finding>, checks: &str) -> ExitCode {
     let errors = findings.iter().filter(|finding| finding.is_error()).count();
     let warnings = findings.len() - errors;
     println!("xtask {checks}: {errors} errors, {warnings} warnings");
-    if errors == 0 {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    }
+    if errors == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -13,16 +13,8 @@ mod tests;
 pub(crate) fn table(tree: &Tree) -> String {
     let rows = [
         ("files, lines", files_and_lines(tree), "–"),
-        (
-            "median lines per file",
-            line_counts(tree, 50).to_string(),
-            "≤ 200",
-        ),
-        (
-            "P90 / largest",
-            format!("{} / {}", line_counts(tree, 90), line_counts(tree, 100)),
-            "≤ 450 / 800",
-        ),
+        ("median lines per file", line_counts(tree, 50).to_string(), "≤ 200"),
+        ("P90 / largest", format!("{} / {}", line_counts(tree, 90), line_counts(tree, 100)), "≤ 450 / 800"),
         ("functions over 70 lines", long_functions(tree), "0"),
         ("unwrap per 1,000 lines outside tests", panic_rate(tree), "0"),
         ("public items documented", documented(tree), "100 %"),
@@ -49,20 +41,10 @@ fn line_counts(tree: &Tree, percent: usize) -> usize {
 }
 
 fn long_functions(tree: &Tree) -> String {
-    let lengths = tree
-        .rust
-        .iter()
-        .flat_map(|file| file.functions.iter().map(|f| lines_of(file, &f.span)));
+    let lengths = tree.rust.iter().flat_map(|file| file.functions.iter().map(|f| lines_of(file, &f.span)));
     let lengths: Vec<usize> = lengths.collect();
-    let long = lengths
-        .iter()
-        .filter(|&&lines| lines > FUNCTION_LINES_MAX)
-        .count();
-    format!(
-        "{long} of {} ({} %)",
-        lengths.len(),
-        tenths(long * 100, lengths.len())
-    )
+    let long = lengths.iter().filter(|&&lines| lines > FUNCTION_LINES_MAX).count();
+    format!("{long} of {} ({} %)", lengths.len(), tenths(long * 100, lengths.len()))
 }
 
 fn panic_rate(tree: &Tree) -> String {
@@ -84,9 +66,8 @@ fn lines_outside_tests(file: &RustFile) -> usize {
 /// Public items outside tests that have a doc comment; a module is documented inside its file.
 fn documented(tree: &Tree) -> String {
     let items = tree.rust.iter().flat_map(public_items);
-    let (documented, all) = items.fold((0, 0), |(documented, all), has_doc| {
-        (documented + usize::from(has_doc), all + 1)
-    });
+    let (documented, all) =
+        items.fold((0, 0), |(documented, all), has_doc| (documented + usize::from(has_doc), all + 1));
     format!("{documented} of {all} ({} %)", tenths(documented * 100, all))
 }
 

@@ -40,22 +40,16 @@ impl RustFile {
             .filter(|attribute| attribute.marks_test() && !attribute.is_inner)
             .map(|attribute| attribute.span.start..item_end(&mask.code, attribute.span.end))
             .collect();
-        let in_test_folder = path
-            .split('/')
-            .any(|part| matches!(part, "tests" | "benches" | "fuzz"));
+        let in_test_folder = path.split('/').any(|part| matches!(part, "tests" | "benches" | "fuzz"));
         let whole_file_is_test = in_test_folder
             || path.ends_with("/tests.rs")
-            || attributes
-                .iter()
-                .any(|attribute| attribute.is_inner && attribute.marks_test());
+            || attributes.iter().any(|attribute| attribute.is_inner && attribute.marks_test());
         let line_ends = text.bytes().enumerate().filter(|&(_, byte)| byte == b'\n');
         RustFile {
             path: path.into(),
             text: text.into(),
             functions: functions(&mask.code),
-            line_starts: std::iter::once(0)
-                .chain(line_ends.map(|(at, _)| at + 1))
-                .collect(),
+            line_starts: std::iter::once(0).chain(line_ends.map(|(at, _)| at + 1)).collect(),
             mask,
             attributes,
             whole_file_is_test,
@@ -98,11 +92,7 @@ impl RustFile {
 
     /// The file's name without folder and ending.
     pub(crate) fn name(&self) -> &str {
-        self.path
-            .rsplit('/')
-            .next()
-            .unwrap_or_default()
-            .trim_end_matches(".rs")
+        self.path.rsplit('/').next().unwrap_or_default().trim_end_matches(".rs")
     }
 
     /// The line of a byte, counted from 1.
@@ -122,13 +112,10 @@ impl RustFile {
 
     /// Whether an attribute that `matches` covers a byte.
     pub(crate) fn is_covered(&self, at: usize, matches: impl Fn(&Attribute) -> bool) -> bool {
-        self.attributes
-            .iter()
-            .filter(|attribute| matches(attribute))
-            .any(|attribute| {
-                attribute.is_inner
-                    || (attribute.span.start..item_end(&self.mask.code, attribute.span.end)).contains(&at)
-            })
+        self.attributes.iter().filter(|attribute| matches(attribute)).any(|attribute| {
+            attribute.is_inner
+                || (attribute.span.start..item_end(&self.mask.code, attribute.span.end)).contains(&at)
+        })
     }
 
     fn test_modules(&self) -> Vec<String> {

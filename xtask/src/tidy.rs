@@ -20,18 +20,7 @@ pub(crate) use sizes::{FUNCTION_LINES_MAX, lines_of};
 
 /// Runs every rule.
 pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
-    let rules = [
-        sizes::check,
-        names::check,
-        lints::check,
-        suites::check,
-        unsafety::check,
-        purity::check,
-    ];
+    let rules = [sizes::check, names::check, lints::check, suites::check, unsafety::check, purity::check];
     let documents = [documents::check, ids::check, words::check];
-    rules
-        .iter()
-        .chain(&documents)
-        .flat_map(|rule: &fn(&Tree) -> Vec<Finding>| rule(tree))
-        .collect()
+    rules.iter().chain(&documents).flat_map(|rule: &fn(&Tree) -> Vec<Finding>| rule(tree)).collect()
 }

@@ -82,11 +82,7 @@ fn read_folder(folder: &Path, prefix: &str, files: &mut Vec<File>) -> anyhow::Re
         } else if kind.is_file() {
             let content = fs::read(entry.path()).with_context(|| format!("cannot read {path}"))?;
             let bytes = content.len() as u64;
-            files.push(File {
-                path,
-                bytes,
-                text: String::from_utf8(content).unwrap_or_default(),
-            });
+            files.push(File { path, bytes, text: String::from_utf8(content).unwrap_or_default() });
         }
     }
     Ok(())

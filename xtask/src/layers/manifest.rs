@@ -43,15 +43,8 @@ impl Manifest {
     /// One of them is not TOML.
     pub(super) fn read_all(tree: &Tree) -> anyhow::Result<Vec<Manifest>> {
         let mut manifests = Vec::new();
-        for file in tree
-            .files
-            .iter()
-            .filter(|file| file.path.ends_with("/Cargo.toml"))
-        {
-            let toml: Toml = file
-                .text
-                .parse()
-                .with_context(|| format!("{} is not TOML", file.path))?;
+        for file in tree.files.iter().filter(|file| file.path.ends_with("/Cargo.toml")) {
+            let toml: Toml = file.text.parse().with_context(|| format!("{} is not TOML", file.path))?;
             let Some(package) = name_of_package(&toml) else {
                 continue;
             };
@@ -67,11 +60,7 @@ impl Manifest {
 
     /// The name of the folder that it lies in.
     pub(super) fn folder(&self) -> &str {
-        self.path
-            .trim_end_matches("/Cargo.toml")
-            .rsplit('/')
-            .next()
-            .unwrap_or_default()
+        self.path.trim_end_matches("/Cargo.toml").rsplit('/').next().unwrap_or_default()
     }
 
     /// The first line that begins with the dependency `key`, counted from 1.
@@ -86,11 +75,7 @@ fn name_of_package(toml: &Toml) -> Option<&str> {
 }
 
 fn dependencies(toml: &Toml) -> Vec<Dependency> {
-    let targets = toml
-        .get("target")
-        .and_then(Value::as_table)
-        .into_iter()
-        .flat_map(Toml::values);
+    let targets = toml.get("target").and_then(Value::as_table).into_iter().flat_map(Toml::values);
     let tables = std::iter::once(toml).chain(targets.filter_map(Value::as_table));
     let mut found = Vec::new();
     for table in tables {

@@ -68,10 +68,7 @@ impl Table {
     /// The page, the header or a floor is not there.
     pub(crate) fn read(tree: &Tree) -> anyhow::Result<Table> {
         let page = tree.file(PAGE).with_context(|| format!("{PAGE} is missing"))?;
-        let mut table = Table {
-            rows: BTreeMap::new(),
-            pure_outside: Vec::new(),
-        };
+        let mut table = Table { rows: BTreeMap::new(), pure_outside: Vec::new() };
         let mut is_inside = false;
         for (number, line) in page.text.lines().enumerate() {
             let cells: Vec<&str> = line.trim().trim_matches('|').split('|').map(str::trim).collect();
@@ -82,11 +79,7 @@ impl Table {
                 ["crate", "floor", "may depend on", ..] => is_inside = true,
                 [first, ..] if is_inside && first.starts_with('-') => {}
                 [name, floor, may, ..] if is_inside => {
-                    let row = Row {
-                        line: number + 1,
-                        floor: floor_of(floor, number + 1)?,
-                        may: may_of(may),
-                    };
+                    let row = Row { line: number + 1, floor: floor_of(floor, number + 1)?, may: may_of(may) };
                     table.rows.insert(name.trim_matches('`').into(), row);
                 }
                 _ => is_inside = false,
@@ -101,10 +94,7 @@ impl Table {
     /// The crates that do no I/O.
     pub(crate) fn pure_crates(&self) -> impl Iterator<Item = &str> {
         let is_pure = |row: &Row| matches!(row.floor, Floor::Number(floor) if floor <= PURE_FLOOR_MAX);
-        self.rows
-            .iter()
-            .filter(move |(_, row)| is_pure(row))
-            .map(|(name, _)| name.as_str())
+        self.rows.iter().filter(move |(_, row)| is_pure(row)).map(|(name, _)| name.as_str())
     }
 }
 
@@ -112,18 +102,12 @@ fn floor_of(cell: &str, line: usize) -> anyhow::Result<Floor> {
     if cell == "proof" {
         return Ok(Floor::Proof);
     }
-    let number = cell
-        .parse()
-        .with_context(|| format!("{PAGE}:{line}: floor {cell:?} is no number"))?;
+    let number = cell.parse().with_context(|| format!("{PAGE}:{line}: floor {cell:?} is no number"))?;
     Ok(Floor::Number(number))
 }
 
 fn may_of(cell: &str) -> May {
-    if cell == "any" {
-        May::Any
-    } else {
-        May::Only(quoted(cell))
-    }
+    if cell == "any" { May::Any } else { May::Only(quoted(cell)) }
 }
 
 /// What stands between backticks.

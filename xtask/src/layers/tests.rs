@@ -12,15 +12,8 @@ fn messages(rows: &str, crates: &[(&str, &str)]) -> Vec<String> {
         let manifest = format!("[package]\nname = \"{name}\"\n{dependencies}");
         files.push((format!("crates/{name}/Cargo.toml"), manifest));
     }
-    let files: Vec<(&str, &str)> = files
-        .iter()
-        .map(|(path, text)| (path.as_str(), text.as_str()))
-        .collect();
-    check(&Tree::of(&files))
-        .unwrap()
-        .iter()
-        .map(ToString::to_string)
-        .collect()
+    let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+    check(&Tree::of(&files)).unwrap().iter().map(ToString::to_string).collect()
 }
 
 fn assert_one(messages: &[String], part: &str) {
@@ -33,22 +26,13 @@ const TWO: &str = "| `low` | 0 | – | values |\n| `high` | 3 | `low` | adapter 
 #[test]
 fn allowed_edges_pass() {
     let high = "[dependencies]\nlow.workspace = true\ntokio = \"1\"";
-    assert_eq!(
-        messages(TWO, &[("low", "[dependencies]\nbytes = \"1\""), ("high", high)]),
-        [""; 0]
-    );
+    assert_eq!(messages(TWO, &[("low", "[dependencies]\nbytes = \"1\""), ("high", high)]), [""; 0]);
 }
 
 #[test]
 fn edge_outside_the_table_is_found_with_its_line() {
-    let found = messages(
-        TWO,
-        &[("low", "[dependencies]\nhigh = { path = \"x\" }"), ("high", "")],
-    );
-    assert_one(
-        &found,
-        "crates/low/Cargo.toml:4: low -> high: the table does not allow",
-    );
+    let found = messages(TWO, &[("low", "[dependencies]\nhigh = { path = \"x\" }"), ("high", "")]);
+    assert_one(&found, "crates/low/Cargo.toml:4: low -> high: the table does not allow");
 }
 
 #[test]
@@ -66,20 +50,13 @@ fn renamed_build_and_target_dependencies_are_edges() {
 }
 
 #[test]
-fn dev_dependencies_may_point_down_or_to_proof_but_not_up() {
+fn dev_dependencies_may_point_down_aside_or_to_proof_but_not_up() {
     let rows = "| `low` | 0 | – |\n| `high` | 3 | – |\n| `proof` | proof | any |\n";
     let dev = |name| format!("[dev-dependencies]\n{name} = \"1\"");
-    assert_eq!(
-        messages(
-            rows,
-            &[("low", &dev("proof")), ("high", &dev("low")), ("proof", "")]
-        ),
-        [""; 0]
-    );
-    assert_one(
-        &messages(rows, &[("low", &dev("high")), ("high", ""), ("proof", "")]),
-        "low -> high",
-    );
+    assert_eq!(messages(rows, &[("low", &dev("proof")), ("high", &dev("low")), ("proof", "")]), [""; 0]);
+    let rows_aside = "| `client` | 2 | – |\n| `server` | 2 | – |\n";
+    assert_eq!(messages(rows_aside, &[("client", &dev("server")), ("server", "")]), [""; 0]);
+    assert_one(&messages(rows, &[("low", &dev("high")), ("high", ""), ("proof", "")]), "low -> high");
 }
 
 #[test]
@@ -106,27 +83,18 @@ fn circle_on_one_floor_is_found_at_each_of_its_crates() {
     let rows = "| `a` | 3 | `b` |\n| `b` | 3 | `a` |\n";
     let found = messages(rows, &[("a", ""), ("b", "")]);
     assert_eq!(found.len(), 2, "{found:?}");
-    assert!(
-        found.iter().all(|message| message.contains("depends on itself")),
-        "{found:?}"
-    );
+    assert!(found.iter().all(|message| message.contains("depends on itself")), "{found:?}");
 }
 
 #[test]
 fn crate_without_row_and_row_without_crate_are_found() {
     assert_one(&messages(TWO, &[("low", "")]), "high has a row but no crate");
-    assert_one(
-        &messages(TWO, &[("low", ""), ("high", ""), ("new", "")]),
-        "crate new has no row",
-    );
+    assert_one(&messages(TWO, &[("low", ""), ("high", ""), ("new", "")]), "crate new has no row");
 }
 
 #[test]
 fn arrow_to_an_unknown_row_is_found() {
-    assert_one(
-        &messages("| `a` | 3 | `gone` |\n", &[("a", "")]),
-        "gone, which has no row",
-    );
+    assert_one(&messages("| `a` | 3 | `gone` |\n", &[("a", "")]), "gone, which has no row");
 }
 
 #[test]

@@ -13,17 +13,11 @@ fn figures_count_what_is_there() {
         "    f();\n".repeat(80)
     );
     let short = "fn f() { x.unwrap(); }\n#[cfg(test)]\nmod tests { fn g() { x.unwrap(); } }\n";
-    let text = table(&Tree::of(&[
-        ("crates/a/src/long.rs", &long),
-        ("crates/a/src/short.rs", short),
-    ]));
+    let text = table(&Tree::of(&[("crates/a/src/long.rs", &long), ("crates/a/src/short.rs", short)]));
     assert!(row(&text, "files").contains("| 2, 90 |"), "{text}");
     assert!(row(&text, "median").contains("| 3 |"), "{text}");
     assert!(row(&text, "P90").contains("| 87 / 87 |"), "{text}");
-    assert!(
-        row(&text, "functions over").contains("| 1 of 3 (33.3 %) |"),
-        "{text}"
-    );
+    assert!(row(&text, "functions over").contains("| 1 of 3 (33.3 %) |"), "{text}");
     assert!(row(&text, "unwrap").contains("| 11.3 |"), "{text}");
     assert!(row(&text, "documented").contains("| 1 of 2 (50.0 %) |"), "{text}");
 }

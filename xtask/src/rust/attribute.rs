@@ -15,10 +15,7 @@ pub(crate) struct Attribute {
 impl Attribute {
     /// The first word: `cfg`, `test`, `expect` …
     pub(crate) fn name(&self) -> &str {
-        self.content
-            .split(|c: char| !is_word(c))
-            .next()
-            .unwrap_or_default()
+        self.content.split(|c: char| !is_word(c)).next().unwrap_or_default()
     }
 
     /// Whether what carries this is built for tests only.
@@ -38,9 +35,7 @@ impl Attribute {
     /// Whether it says `reason = "…"`, and the reason is not empty.
     pub(crate) fn has_reason(&self) -> bool {
         self.content.split_once("reason").is_some_and(|(_, rest)| {
-            rest.trim_start_matches([' ', '='])
-                .strip_prefix('"')
-                .is_some_and(|text| !text.starts_with('"'))
+            rest.trim_start_matches([' ', '=']).strip_prefix('"').is_some_and(|text| !text.starts_with('"'))
         })
     }
 }
@@ -57,11 +52,7 @@ pub(super) fn attributes(text: &str, code: &str) -> Vec<Attribute> {
         }
         let end = closing(code, open);
         let content = text.get(open + 1..end.saturating_sub(1)).unwrap_or_default();
-        found.push(Attribute {
-            span: start..end,
-            is_inner,
-            content: content.trim().into(),
-        });
+        found.push(Attribute { span: start..end, is_inner, content: content.trim().into() });
     }
     found
 }
@@ -84,16 +75,10 @@ pub(crate) fn closing(code: &str, open: usize) -> usize {
 
 /// Where the item, statement or arm that begins at `from` ends; attributes before it are passed over.
 pub(crate) fn item_end(code: &str, from: usize) -> usize {
-    const ENDS_WITH_BLOCK: [&str; 11] = [
-        "pub", "fn", "impl", "struct", "enum", "mod", "unsafe", "async", "trait", "extern", "union",
-    ];
+    const ENDS_WITH_BLOCK: [&str; 11] =
+        ["pub", "fn", "impl", "struct", "enum", "mod", "unsafe", "async", "trait", "extern", "union"];
     let start = skip_attributes(code, from);
-    let first: String = code
-        .get(start..)
-        .unwrap_or_default()
-        .chars()
-        .take_while(|&c| is_word(c))
-        .collect();
+    let first: String = code.get(start..).unwrap_or_default().chars().take_while(|&c| is_word(c)).collect();
     let is_item = ENDS_WITH_BLOCK.contains(&first.as_str());
     let is_binding = matches!(first.as_str(), "let" | "const" | "static" | "use" | "type");
     let mut at = start;

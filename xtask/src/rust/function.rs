@@ -15,9 +15,7 @@ pub(crate) struct Function {
 
 /// All functions of a file that have a body; `fn(…)` types and declarations have none.
 pub(super) fn functions(code: &str) -> Vec<Function> {
-    words(code, "fn")
-        .filter_map(|start| function(code, start))
-        .collect()
+    words(code, "fn").filter_map(|start| function(code, start)).collect()
 }
 
 fn function(code: &str, start: usize) -> Option<Function> {
@@ -36,9 +34,5 @@ fn function(code: &str, start: usize) -> Option<Function> {
         }
     }
     let end = closing(code, at);
-    Some(Function {
-        name,
-        span: start..end,
-        body: at..end,
-    })
+    Some(Function { name, span: start..end, body: at..end })
 }

@@ -21,10 +21,8 @@ enum Part {
 impl Mask {
     /// Reads `text` once. Text that ends inside a string or comment is taken as if it ended there.
     pub(crate) fn new(text: &str) -> Mask {
-        let mut mask = Mask {
-            code: String::with_capacity(text.len()),
-            comments: String::with_capacity(text.len()),
-        };
+        let mut mask =
+            Mask { code: String::with_capacity(text.len()), comments: String::with_capacity(text.len()) };
         let mut rest = text;
         let mut last = ' ';
         while let Some(first) = rest.chars().next() {
@@ -60,11 +58,7 @@ impl Mask {
     /// A string or character: its quotes are code, the rest is blanked.
     fn push_quoted(&mut self, piece: &str) {
         for c in piece.chars() {
-            let part = if c == '"' || c == '\'' {
-                Part::Code
-            } else {
-                Part::Content
-            };
+            let part = if c == '"' || c == '\'' { Part::Code } else { Part::Content };
             self.push(c.encode_utf8(&mut [0; 4]), part);
         }
     }

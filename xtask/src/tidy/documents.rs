@@ -13,22 +13,12 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
         let lines = tree.file(path).map_or(0, |file| file.text.lines().count());
         if lines > lines_max {
             let message = format!("{lines} lines of at most {lines_max}");
-            findings.push(Finding::error(
-                path,
-                lines_max + 1,
-                message,
-                "move detail to docs/ or xtask",
-            ));
+            findings.push(Finding::error(path, lines_max + 1, message, "move detail to docs/ or xtask"));
         }
     }
     for file in tree.files.iter().filter(|file| file.bytes > FILE_BYTES_MAX) {
         let message = format!("{} bytes; a file has at most {FILE_BYTES_MAX}", file.bytes);
-        findings.push(Finding::error(
-            &file.path,
-            1,
-            message,
-            "make it in the test that needs it",
-        ));
+        findings.push(Finding::error(&file.path, 1, message, "make it in the test that needs it"));
     }
     findings
 }

@@ -49,17 +49,13 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
 fn ids(text: &str) -> impl Iterator<Item = (usize, u32)> {
     text.match_indices(PREFIX).filter_map(|(at, _)| {
         let before = text.get(..at)?.chars().next_back();
-        let digits: String = text
-            .get(at + PREFIX.len()..)?
-            .chars()
-            .take_while(char::is_ascii_digit)
-            .collect();
+        let digits: String =
+            text.get(at + PREFIX.len()..)?.chars().take_while(char::is_ascii_digit).collect();
         let is_whole = !before.is_some_and(|c| is_word(c) || c == '-');
         is_whole.then(|| digits.parse().ok()).flatten().map(|id| (at, id))
     })
 }
 
 fn line(text: &str, at: usize) -> usize {
-    text.get(..at)
-        .map_or(1, |before| before.matches('\n').count() + 1)
+    text.get(..at).map_or(1, |before| before.matches('\n').count() + 1)
 }

@@ -5,9 +5,7 @@ use crate::rust::words;
 use crate::tree::Tree;
 
 /// Names that say nothing about what is inside.
-const BANNED: [&str; 9] = [
-    "utils", "util", "common", "helpers", "misc", "base", "types", "handler", "impl",
-];
+const BANNED: [&str; 9] = ["utils", "util", "common", "helpers", "misc", "base", "types", "handler", "impl"];
 
 const MEND: &str = "name it after the one concept that it holds";
 
@@ -16,21 +14,11 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     for file in &tree.rust {
         if file.name() == "mod" {
             let message = "mod.rs is not used here";
-            findings.push(Finding::error(
-                &file.path,
-                1,
-                message,
-                "make foo/mod.rs a foo.rs beside foo/",
-            ));
+            findings.push(Finding::error(&file.path, 1, message, "make foo/mod.rs a foo.rs beside foo/"));
         }
         let parts = file.path.trim_end_matches(".rs").split('/');
         for part in parts.filter(|part| BANNED.contains(part)) {
-            findings.push(Finding::error(
-                &file.path,
-                1,
-                format!("banned name {part:?}"),
-                MEND,
-            ));
+            findings.push(Finding::error(&file.path, 1, format!("banned name {part:?}"), MEND));
         }
         for name in BANNED {
             let is_inline = |at: &usize| {

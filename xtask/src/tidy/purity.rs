@@ -25,15 +25,8 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let Ok(table) = Table::read(tree) else {
         return Vec::new();
     };
-    let folders: Vec<String> = table
-        .pure_crates()
-        .map(|name| format!("crates/{name}/"))
-        .collect();
-    let is_pure = |file: &&RustFile| {
-        folders
-            .iter()
-            .any(|folder| file.path.starts_with(folder.as_str()))
-    };
+    let folders: Vec<String> = table.pure_crates().map(|name| format!("crates/{name}/")).collect();
+    let is_pure = |file: &&RustFile| folders.iter().any(|folder| file.path.starts_with(folder.as_str()));
     tree.rust.iter().filter(is_pure).flat_map(in_file).collect()
 }
 

@@ -18,45 +18,27 @@ const EXCEPTION_BLOCK_PERCENT_MIN: usize = 60;
 const EXCEPTION_LINES_ABOVE: usize = 12;
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
-    tree.rust
-        .iter()
-        .flat_map(|file| file_size(file).into_iter().chain(function_sizes(file)))
-        .collect()
+    tree.rust.iter().flat_map(|file| file_size(file).into_iter().chain(function_sizes(file))).collect()
 }
 
 fn file_size(file: &RustFile) -> Option<Finding> {
     let lines = file.line_count();
     if file.path.ends_with("src/lib.rs") && lines > LIB_LINES_MAX {
         let message = format!("{lines} lines; lib.rs has at most {LIB_LINES_MAX}");
-        return Some(Finding::error(
-            &file.path,
-            1,
-            message,
-            "leave crate doc, mod lines and pub use here",
-        ));
+        return Some(Finding::error(&file.path, 1, message, "leave crate doc, mod lines and pub use here"));
     }
     let mend = "split it by concept; one type per state, one file per operation";
     if lines > FILE_LINES_MAX {
         let message = format!("{lines} lines; a file has at most {FILE_LINES_MAX}");
         return Some(Finding::error(&file.path, 1, message, mend));
     }
-    (lines > FILE_LINES_THINK).then(|| {
-        Finding::warning(
-            &file.path,
-            1,
-            format!("{lines} lines; think at {FILE_LINES_THINK}"),
-            mend,
-        )
-    })
+    (lines > FILE_LINES_THINK)
+        .then(|| Finding::warning(&file.path, 1, format!("{lines} lines; think at {FILE_LINES_THINK}"), mend))
 }
 
 fn function_sizes(file: &RustFile) -> Vec<Finding> {
     let too_long = |function: &&Function| lines_of(file, &function.span) > FUNCTION_LINES_MAX;
-    file.functions
-        .iter()
-        .filter(too_long)
-        .filter_map(|function| too_long_finding(file, function))
-        .collect()
+    file.functions.iter().filter(too_long).filter_map(|function| too_long_finding(file, function)).collect()
 }
 
 fn too_long_finding(file: &RustFile, function: &Function) -> Option<Finding> {
@@ -65,12 +47,7 @@ fn too_long_finding(file: &RustFile, function: &Function) -> Option<Finding> {
     let name = &function.name;
     if !is_excused(file, function) {
         let message = format!("fn {name} has {lines} lines of at most {FUNCTION_LINES_MAX}");
-        return Some(Finding::error(
-            &file.path,
-            line,
-            message,
-            "cut it, or make its table data",
-        ));
+        return Some(Finding::error(&file.path, line, message, "cut it, or make its table data"));
     }
     if longest_block_lines(file, function) * 100 < lines * EXCEPTION_BLOCK_PERCENT_MIN {
         let message = format!("fn {name} has {lines} lines and an exception, but is not one match or table");
@@ -88,12 +65,7 @@ fn too_long_finding(file: &RustFile, function: &Function) -> Option<Finding> {
 fn is_excused(file: &RustFile, function: &Function) -> bool {
     let first = file.line(function.span.start);
     let head = file.line(function.body.start) + 1;
-    let lines = file
-        .mask
-        .comments
-        .lines()
-        .enumerate()
-        .skip(first.saturating_sub(EXCEPTION_LINES_ABOVE + 1));
+    let lines = file.mask.comments.lines().enumerate().skip(first.saturating_sub(EXCEPTION_LINES_ABOVE + 1));
     lines
         .take_while(|&(number, _)| number < head)
         .filter_map(|(_, comment)| comment.split_once(EXCEPTION))
@@ -103,19 +75,12 @@ fn is_excused(file: &RustFile, function: &Function) -> bool {
 /// The lines of the longest `match` or bracketed table in a function.
 fn longest_block_lines(file: &RustFile, function: &Function) -> usize {
     let code = file.mask.code.get(..function.body.end).unwrap_or_default();
-    let matches = words(code, "match")
-        .filter(|at| function.body.contains(at))
-        .filter_map(|at| {
-            let open = at + code.get(at..)?.find('{')?;
-            Some(open)
-        });
-    let tables = code
-        .match_indices('[')
-        .map(|(at, _)| at)
-        .filter(|at| function.body.contains(at));
-    let blocks = matches
-        .chain(tables)
-        .map(|open| open..crate::rust::attribute::closing(code, open));
+    let matches = words(code, "match").filter(|at| function.body.contains(at)).filter_map(|at| {
+        let open = at + code.get(at..)?.find('{')?;
+        Some(open)
+    });
+    let tables = code.match_indices('[').map(|(at, _)| at).filter(|at| function.body.contains(at));
+    let blocks = matches.chain(tables).map(|open| open..crate::rust::attribute::closing(code, open));
     blocks.map(|block| lines_of(file, &block)).max().unwrap_or(0)
 }
 

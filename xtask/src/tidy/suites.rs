@@ -17,20 +17,13 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
 
 fn make_targets(tree: &Tree) -> Vec<String> {
     let makefile = tree.file("Makefile").map_or("", |file| file.text.as_str());
-    let rules = makefile
-        .lines()
-        .filter(|line| !line.starts_with(['\t', '#', ' ']));
-    let names = rules
-        .filter_map(|line| line.split_once(':'))
-        .flat_map(|(names, _)| names.split_whitespace());
+    let rules = makefile.lines().filter(|line| !line.starts_with(['\t', '#', ' ']));
+    let names = rules.filter_map(|line| line.split_once(':')).flat_map(|(names, _)| names.split_whitespace());
     names.map(String::from).collect()
 }
 
 fn ignored(file: &RustFile, targets: &[String]) -> Vec<Finding> {
-    let attributes = file
-        .attributes
-        .iter()
-        .filter(|attribute| attribute.name() == "ignore");
+    let attributes = file.attributes.iter().filter(|attribute| attribute.name() == "ignore");
     let names_target = |content: &str| {
         let after = content.split_once("make ").map_or("", |(_, after)| after);
         targets
@@ -66,10 +59,7 @@ fn orphan(tree: &Tree, file: &RustFile) -> Option<Finding> {
     }
     let declares = |parent: &&RustFile| {
         parent.module_folder() == folder
-            && parent
-                .declared_modules()
-                .iter()
-                .any(|&(_, name)| name == file.name())
+            && parent.declared_modules().iter().any(|&(_, name)| name == file.name())
     };
     let parent = tree.rust.iter().find(declares);
     parent.is_none().then(|| {

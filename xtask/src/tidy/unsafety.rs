@@ -26,27 +26,17 @@ fn in_file(file: &RustFile) -> Vec<Finding> {
                 "use a safe wrapper, or move it to sys.rs",
             ));
         }
-        let above = comments
-            .get(line.saturating_sub(SAFETY_LINES_ABOVE + 1)..line)
-            .unwrap_or_default();
-        let is_explained = above
-            .iter()
-            .any(|comment| comment.contains("SAFETY:") || comment.contains("# Safety"));
+        let above = comments.get(line.saturating_sub(SAFETY_LINES_ABOVE + 1)..line).unwrap_or_default();
+        let is_explained =
+            above.iter().any(|comment| comment.contains("SAFETY:") || comment.contains("# Safety"));
         (!is_explained).then(|| {
             let mend = "write `// SAFETY: …` above it: which rule it could break, and why it does not";
             Finding::error(&file.path, line, "unsafe without a SAFETY: comment", mend)
         })
     };
     // What is only declared unsafe (`unsafe fn`) breaks no rule by itself.
-    let declares = |at: usize| {
-        file.mask
-            .code
-            .get(at + 6..)
-            .is_some_and(|rest| rest.trim_start().starts_with("fn "))
-    };
+    let declares =
+        |at: usize| file.mask.code.get(at + 6..).is_some_and(|rest| rest.trim_start().starts_with("fn "));
     let is_sys = file.name() == FILE_NAME;
-    words(&file.mask.code, "unsafe")
-        .filter(|&at| !(is_sys && declares(at)))
-        .filter_map(finding)
-        .collect()
+    words(&file.mask.code, "unsafe").filter(|&at| !(is_sys && declares(at))).filter_map(finding).collect()
 }

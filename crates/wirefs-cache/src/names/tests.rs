@@ -90,3 +90,14 @@ fn a_forgotten_node_is_gone_once_nothing_holds_it() {
     assert!(names.node(file).is_none() && names.child(dir, b"file").is_none());
     assert_ne!(names.learn(&stat(3, Kind::File), Time(2)), file);
 }
+
+#[test]
+fn of_several_names_the_one_that_was_seen_last_makes_the_path() {
+    let (mut names, dir, file) = tree();
+    names.link(ROOT, b"zz", file);
+    assert_eq!(names.path(file).unwrap().as_bytes(), b"zz");
+    names.link(dir, b"file", file);
+    assert_eq!(names.path(file).unwrap().as_bytes(), b"dir/file");
+    names.unlink(dir, b"file");
+    assert_eq!(names.path(file).unwrap().as_bytes(), b"zz");
+}

@@ -43,13 +43,6 @@ impl History {
         self.0.push((at, snapshot));
     }
 
-    /// The states that held at some moment of `from..=to`, the oldest first, each with when it began.
-    pub(crate) fn during(&self, from: Time, to: Time) -> &[(Time, Snapshot)] {
-        let past = self.0.partition_point(|(at, _)| *at <= to);
-        let first = self.0.partition_point(|(at, _)| *at <= from).saturating_sub(1);
-        &self.0[first.min(past)..past]
-    }
-
     pub(crate) fn last(&self) -> &Snapshot {
         &self.0.last().expect("recording began").1
     }

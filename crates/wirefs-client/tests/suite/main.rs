@@ -6,6 +6,7 @@ mod budgets;
 mod check;
 mod deeds;
 mod history;
+mod hostile;
 mod program;
 mod property;
 mod world;

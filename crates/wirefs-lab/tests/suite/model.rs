@@ -7,7 +7,8 @@ use wirefs_model::run_posix;
 
 use crate::site::Site;
 
-/// Seeds that once found something, beside three that have not yet.
+/// Seeds 1 and 2 once found something: the attributes of a removed directory that is open, a path by a name that had
+/// gone, the access time of a directory that no program had listed.
 const SEEDS: [u64; 3] = [1, 2, 3];
 /// Operations for each seed.
 const OPERATIONS: usize = 2_500;
