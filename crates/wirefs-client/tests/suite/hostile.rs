@@ -174,39 +174,6 @@ fn more_data_than_was_asked_for_fails_the_read_and_is_not_kept() {
 }
 
 #[test]
-fn data_without_end_is_not_kept_beyond_what_was_asked_for() {
-    let mut alone = Alone::new();
-    let (node, handle) = alone.open(1 << 40);
-    let call = alone.call(Call::Read { node, handle, offset: 1 << 30, count: 4096 });
-    let tag = alone.next();
-    let more = GotMode::DATA.and(GotMode::MORE);
-    for index in 0..500 {
-        let first = (index == 0).then(|| stat(9, Kind::File, 1 << 40));
-        if alone.reply(tag, &got(more, first, &vec![1; DATA_BYTES_MAX])).is_err() {
-            break;
-        }
-    }
-    assert!(alone.client.snapshot().cached_bytes <= 4096, "{}", alone.client.snapshot().cached_bytes);
-    let ended = alone.reply(tag, &got(more.and(GotMode::LAST), None, b""));
-    assert!(ended.is_err() || alone.answer(call).is_some(), "nobody is left waiting");
-}
-
-#[test]
-fn a_listing_without_end_is_ended() {
-    let mut alone = Alone::new();
-    let call = alone.call(Call::Opendir { node: ROOT });
-    let tag = alone.next();
-    let names: Vec<Vec<u8>> = (0..700).map(|index| format!("{index:04}").into_bytes()).collect();
-    let names: Vec<&[u8]> = names.iter().map(Vec::as_slice).collect();
-    let piece = listing(&names, 10);
-    let ended = (0..20_000).any(|_| {
-        let ended = alone.reply(tag, &got(GotMode::DATA.and(GotMode::MORE), None, &piece)).is_err();
-        ended || matches!(alone.answer(call), Some(Answer::Fail(_)))
-    });
-    assert!(ended, "fourteen million entries are taken in");
-}
-
-#[test]
 fn names_listed_twice_and_entries_that_are_no_names_do_no_harm() {
     let mut alone = Alone::new();
     let call = alone.call(Call::Opendir { node: ROOT });
@@ -231,37 +198,6 @@ fn bytes_that_are_no_listing_fail_the_opendir() {
     let tag = alone.next();
     alone.reply(tag, &got(GotMode::DATA.and(GotMode::LAST), None, &[9; 100])).unwrap();
     assert_eq!(alone.answer(call), Some(&Answer::Fail(Errno::Protocol)));
-}
-
-#[test]
-fn attributes_of_another_file_are_not_taken_for_this_one() {
-    let mut alone = Alone::new();
-    let (node, _) = alone.open(10);
-    alone.now.0 += 5_000_000_000;
-    let call = alone.call(Call::Getattr { node, handle: None });
-    let tag = alone.next();
-    alone.reply(tag, &got(GotMode::LAST, Some(stat(1234, Kind::Directory, 77)), b"")).unwrap();
-    match alone.answer(call) {
-        Some(Answer::Fail(_)) => {}
-        other => panic!("the kernel is told {other:?}"),
-    }
-    assert_eq!(alone.client.snapshot().nodes, 2);
-}
-
-#[test]
-fn sizes_and_offsets_at_the_end_of_all_numbers_do_not_overflow() {
-    let mut alone = Alone::new();
-    let (node, handle) = alone.open(u64::MAX);
-    for offset in [0, i64::MAX as u64 - 10, u64::MAX - 5000, u64::MAX] {
-        alone.call(Call::Read { node, handle, offset, count: 4096 });
-    }
-    while let Some((tag, _)) = alone.asked.pop_front() {
-        let reply = got(GotMode::DATA.and(GotMode::LAST), Some(stat(9, Kind::File, u64::MAX)), b"");
-        alone.reply(tag, &reply).unwrap();
-        if alone.now.0 > 2_000_000_000 {
-            break;
-        }
-    }
 }
 
 #[test]
