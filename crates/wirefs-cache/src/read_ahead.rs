@@ -21,18 +21,22 @@ impl ReadAhead {
     /// Takes note of a read of `start..end`; tells up to where it pays to have the data, `end` if no further.
     /// `wire_bytes` is what the wire holds: bandwidth × delay.
     pub fn wanted(&mut self, start: u64, end: u64, wire_bytes: u64) -> u64 {
-        let near = start <= self.next + REORDER_BYTES && start + REORDER_BYTES >= self.next;
-        let sequential =
-            if self.run == 0 { start == self.next } else { near && end + REORDER_BYTES >= self.next };
+        let near = start <= self.next.saturating_add(REORDER_BYTES)
+            && start.saturating_add(REORDER_BYTES) >= self.next;
+        let sequential = if self.run == 0 {
+            start == self.next
+        } else {
+            near && end.saturating_add(REORDER_BYTES) >= self.next
+        };
         if !sequential {
             *self = ReadAhead { next: end, run: 0, window: 0 };
             return end;
         }
-        self.run += end - start;
+        self.run = self.run.saturating_add(end - start);
         self.next = self.next.max(end);
         let most = (2 * wire_bytes).clamp(4 * WINDOW_BYTES_MIN, WINDOW_BYTES_MAX);
         self.window = (self.window * 2).clamp(WINDOW_BYTES_MIN, most);
-        self.next + self.window
+        self.next.saturating_add(self.window)
     }
 }
 

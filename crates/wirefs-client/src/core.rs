@@ -149,12 +149,12 @@ impl Client {
             Reply::Get(got) => got.mode.has(wirefs_op::message::get::GotMode::LAST),
             _ => true,
         };
-        if let Reply::Get(got) = &reply {
-            self.incoming.delivers(got.data.0.len() as u64);
-        }
-        let Some(outstanding) = self.requests.reply(tag, last) else {
-            return Err(Malformed { what: "a reply to no request", at: 1 });
+        let bytes = match &reply {
+            Reply::Get(got) => got.data.0.len(),
+            _ => 0,
         };
+        self.incoming.delivers(bytes as u64);
+        let outstanding = self.requests.reply(tag, last, bytes)?;
         self.measure(&outstanding, &reply, last);
         operation::finish(self, outstanding, reply, last);
         self.send_waiting();

@@ -218,11 +218,11 @@ impl Files {
     }
 
     /// Whether contents that came with this version belong to what is known of the file. While own changes are under
-    /// way their replies tell.
+    /// way nobody can tell.
     pub(crate) fn is_of(&self, node: NodeId, version: u64) -> bool {
         self.contents
             .get(&node)
-            .is_some_and(|contents| contents.writes > 0 || contents.version == Some(version))
+            .is_some_and(|contents| contents.writes == 0 && contents.version == Some(version))
     }
 
     /// Notes a write on its way; `is_valid`: what is known of the file may be believed now.

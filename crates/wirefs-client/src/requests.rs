@@ -9,6 +9,7 @@ use wirefs_op::message::get::GetMode;
 use wirefs_op::message::lock::LockAction;
 use wirefs_op::message::put::PutMode;
 use wirefs_op::message::xattr::XattrAction;
+use wirefs_op::wire::Malformed;
 use wirefs_op::{Frame, Request, Tag, Time};
 
 /// One request that was sent.
@@ -23,6 +24,8 @@ pub(crate) struct Outstanding {
     pub(crate) departure: Departure,
     /// Whether this reply is the first.
     pub(crate) first_reply: bool,
+    /// Bytes of data that its replies brought.
+    received: u64,
     order: u64,
 }
 
@@ -123,8 +126,17 @@ impl Requests {
         let encoded = (request.encode(tag), lane(&request));
         self.next_order += 1;
         let order = self.next_order;
-        let outstanding =
-            Outstanding { tag, request, pending, sent: now, arrival, departure, first_reply: true, order };
+        let outstanding = Outstanding {
+            tag,
+            request,
+            pending,
+            sent: now,
+            arrival,
+            departure,
+            first_reply: true,
+            received: 0,
+            order,
+        };
         self.sent.insert(tag, outstanding);
         Some(encoded)
     }
@@ -140,15 +152,35 @@ impl Requests {
         }
     }
 
-    /// The request that a reply belongs to; it stays known until its last reply.
-    pub(crate) fn reply(&mut self, tag: Tag, last: bool) -> Option<Outstanding> {
-        if last {
-            return self.sent.remove(&tag);
+    /// The request that a reply with so many bytes of data belongs to. It stays known until its last reply; what it is
+    /// for is handed out, and put back by whoever waits for more.
+    ///
+    /// # Errors
+    /// There is no such request, or it did not ask for so much.
+    pub(crate) fn reply(&mut self, tag: Tag, last: bool, bytes: usize) -> Result<Outstanding, Malformed> {
+        let outstanding =
+            self.sent.get_mut(&tag).ok_or(Malformed { what: "a reply to no request", at: 1 })?;
+        outstanding.received += bytes as u64;
+        if outstanding.received > u64::from(outstanding.asked_bytes())
+            && matches!(outstanding.request, Request::Get(_))
+        {
+            return Err(Malformed { what: "more data than was asked for", at: 3 });
         }
-        let outstanding = self.sent.get_mut(&tag)?;
-        let copy = outstanding.clone();
+        let copy = Outstanding {
+            request: outstanding.request.clone(),
+            pending: std::mem::replace(&mut outstanding.pending, Pending::Ignore),
+            ..*outstanding
+        };
         outstanding.first_reply = false;
-        Some(copy)
+        if last {
+            self.sent.remove(&tag);
+        }
+        Ok(copy)
+    }
+
+    /// Ends a request whose reply will not come.
+    pub(crate) fn withdraw(&mut self, tag: Tag) -> Option<Pending> {
+        self.sent.remove(&tag).map(|outstanding| outstanding.pending)
     }
 
     /// The request that waits under this tag, to change what it is for.

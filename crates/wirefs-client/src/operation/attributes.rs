@@ -66,6 +66,9 @@ pub(crate) fn got(client: &mut Client, getting: Getting, sent: Time, got: Rget) 
     let Some(stat) = got.stat else {
         return client.fail(call, Errno::Protocol);
     };
+    if client.names.node(node).is_some_and(|known| known.stat.id != stat.id) {
+        return client.fail(call, Errno::Protocol);
+    }
     client.refresh(&stat, sent);
     let mut shown = client.present(&stat);
     let mut ttl = client.ttl(sent);

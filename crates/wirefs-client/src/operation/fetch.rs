@@ -49,7 +49,7 @@ pub(crate) fn ask(
     let mut at = start;
     let mut asked = false;
     while let Some((from, to)) = next_gap(client, node, at, end) {
-        let to = to.min(from + REQUEST_BYTES_MAX);
+        let to = to.min(from.saturating_add(REQUEST_BYTES_MAX));
         send(client, node, handle, from, to)?;
         asked = true;
         at = to;
@@ -124,7 +124,7 @@ pub(crate) fn finish(
         fetching.is_known = client.files.is_of(node, stat.version);
     }
     let len = got.data.0.len() as u64;
-    if fetching.at + len > fetching.end {
+    if fetching.at.saturating_add(len) > fetching.end {
         return if last {
             failed(client, fetching, Errno::Protocol)
         };
@@ -202,6 +202,10 @@ pub(crate) fn serve_readers(client: &mut Client, node: NodeId) {
         }
         let nothing_comes = next_gap(client, node, reader.start, reader.end).is_some()
             || client.files.contents(node).fetching.is_empty();
+        if nothing_comes && client.files.is_writing(node) {
+            reader_alone(client, node, &reader);
+            continue;
+        }
         if nothing_comes {
             reader.tries += 1;
             if reader.tries > TRIES_MAX {
@@ -217,6 +221,16 @@ pub(crate) fn serve_readers(client: &mut Client, node: NodeId) {
             client.files.contents(node).readers.retain(|other| other.call != reader.call);
             client.fail(reader.call, errno);
         }
+    }
+}
+
+/// Own changes are under way, so that nobody can tell of which version what comes is: it answers this read, whole and
+/// behind those changes, and is not mixed with what is known.
+fn reader_alone(client: &mut Client, node: NodeId, reader: &Reader) {
+    let count = u32::try_from(reader.end - reader.start).unwrap_or(u32::MAX);
+    let asked = super::read::exactly(client, reader.call, node, reader.handle, reader.start, count);
+    if let Err(errno) = asked {
+        client.fail(reader.call, errno);
     }
 }
 

@@ -22,7 +22,7 @@ pub(crate) fn start(client: &mut Client, call: CallId) {
 
 /// The server will not answer the lock any more.
 pub(crate) fn finish(client: &mut Client, oldtag: Tag) {
-    if let Some(outstanding) = client.requests.reply(oldtag, true) {
-        super::fail(client, outstanding.pending, Errno::Interrupted);
+    if let Some(pending) = client.requests.withdraw(oldtag) {
+        super::fail(client, pending, Errno::Interrupted);
     }
 }

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use wirefs_cache::{Fetch, NodeId};
 use wirefs_op::listing::entries;
+use wirefs_op::message::flush::Tflush;
 use wirefs_op::message::get::{GetMode, GotMode, Rget, Tget};
 use wirefs_op::{DirEntry, Errno, Kind, Request, Tag, Time};
 
@@ -15,6 +16,8 @@ use wirefs_op::{DirEntry, Errno, Kind, Request, Tag, Time};
 const MISSES_BEFORE_LISTING: u32 = 2;
 /// A listing fetched for the sake of lookups is at most this long, in bytes.
 const UNASKED_BYTES_MAX: u32 = 256 * 1024;
+/// A listing is at most this long, in bytes: about two million entries, which take as much memory again.
+const LISTING_BYTES_MAX: u32 = 256 * 1024 * 1024;
 /// Directories whose misses are counted, at most.
 const MISSES_MAX: usize = 1024;
 
@@ -109,7 +112,7 @@ fn ask(
 ) -> Result<(), Errno> {
     let target = client.target(node, None)?;
     let mode = GetMode::DATA.and(GetMode::STAT);
-    let get = Tget { target, mode, nmsgs: 0, offset: 0, count: u32::MAX };
+    let get = Tget { target, mode, nmsgs: 0, offset: 0, count: LISTING_BYTES_MAX };
     let listing = Listing { node, handle, opening, gathered: Vec::new() };
     client.send(Request::Get(get), Pending::List(listing));
     Ok(())
@@ -128,23 +131,34 @@ pub(crate) fn finish(client: &mut Client, tag: Tag, mut listing: Listing, sent: 
         listing.handle = Some(handle);
         client.answer(call, Answer::Opened(handle, PageCache::Drop));
     }
-    if let Some(open) = listing.handle.and_then(|handle| client.files.directory_mut(handle)) {
-        Arc::make_mut(&mut open.entries).extend(new.iter().cloned());
-    }
-    listing.gathered.append(&mut new);
     let handle = listing.handle;
+    match handle.map(|handle| client.files.directory_mut(handle)) {
+        Some(Some(open)) => Arc::make_mut(&mut open.entries).append(&mut new),
+        // Its reader closed early: the rest is not worth its way.
+        Some(None) if !last => return client.send(Request::Flush(Tflush { oldtag: tag }), Pending::Ignore),
+        Some(None) => return,
+        None => listing.gathered.append(&mut new),
+    }
     if !last {
-        // A reader that closed early wants no more of it to be kept.
         if let Some(pending) = client.requests.pending_mut(tag) {
             *pending = Pending::List(listing);
         }
-    } else {
-        let complete = !got.mode.has(GotMode::MORE);
-        if complete && client.config.mode.fetch == Fetch::Blocks {
-            client.directories.store(node, listing.gathered, sent);
+    } else if got.mode.has(GotMode::MORE) {
+        // Longer than we can hold. Told by an error rather than by leaving names out.
+        if handle.is_some() {
+            return failed(client, listing, Errno::Overflow);
         }
-        if let Some(open) = handle.and_then(|handle| client.files.directory_mut(handle)) {
-            open.complete = true;
+    } else {
+        let open = handle.and_then(|handle| client.files.directory_mut(handle));
+        let gathered = match open {
+            Some(open) => {
+                open.complete = true;
+                open.entries.as_ref().clone()
+            }
+            None => listing.gathered,
+        };
+        if client.config.mode.fetch == Fetch::Blocks {
+            client.directories.store(node, gathered, sent);
         }
     }
     if let Some(handle) = handle {

@@ -51,11 +51,16 @@ pub(crate) fn start(
         }
         None => client.counters.data_misses += 1,
     }
+    if missing && client.files.is_writing(node) {
+        return exactly(client, call, node, handle, offset, count);
+    }
     let wire_bytes = client.incoming.wire_bytes();
     let size = client.names.node(node).map_or(0, |known| known.stat.size);
     let most = client.files.read_ahead_bytes_max();
     let wanted = match client.files.open_mut(handle) {
-        Some(open) => open.ahead.wanted(offset, end, wire_bytes).min(end + most).min(size.max(end)),
+        Some(open) => {
+            open.ahead.wanted(offset, end, wire_bytes).min(end.saturating_add(most)).min(size.max(end))
+        }
         None => end,
     };
     if missing {
@@ -74,7 +79,7 @@ pub(crate) fn start(
     Ok(())
 }
 
-fn exactly(
+pub(crate) fn exactly(
     client: &mut Client,
     call: CallId,
     node: NodeId,

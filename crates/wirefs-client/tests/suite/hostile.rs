@@ -153,23 +153,23 @@ fn a_reply_of_another_kind_fails_its_call() {
         alone.call(Call::Opendir { node: ROOT }),
         alone.call(Call::Statfs { node: ROOT }),
     ];
-    for index in 0..calls.len() {
+    for call in calls {
         let tag = alone.next();
         alone.reply(tag, &Reply::Flush(Rflush {})).unwrap();
-        assert_eq!(alone.answer(calls[index]), Some(&Answer::Fail(Errno::Protocol)));
+        assert_eq!(alone.answer(call), Some(&Answer::Fail(Errno::Protocol)));
     }
     assert!(alone.client.is_settled());
 }
 
 #[test]
-fn more_data_than_was_asked_for_fails_the_read_and_is_not_kept() {
+fn more_data_than_was_asked_for_is_blamed_and_not_kept() {
     let mut alone = Alone::new();
     let (node, handle) = alone.open(1 << 40);
     let call = alone.call(Call::Read { node, handle, offset: 1 << 30, count: 4096 });
     let tag = alone.next();
     let reply = got(GotMode::DATA.and(GotMode::LAST), Some(stat(9, Kind::File, 1 << 40)), &[1; 8192]);
-    alone.reply(tag, &reply).unwrap();
-    assert_eq!(alone.answer(call), Some(&Answer::Fail(Errno::Protocol)));
+    assert!(alone.reply(tag, &reply).is_err());
+    assert_eq!(alone.answer(call), None, "the next connection may answer it");
     assert_eq!(alone.client.snapshot().cached_bytes, 0);
 }
 
@@ -208,15 +208,27 @@ fn random_replies_never_panic_and_answer_no_call_twice() {
         let (node, handle) = alone.open(dice.one_of(&[0, 5, 300_000, u64::MAX]));
         for _ in 0..60 {
             match dice.below(9) {
-                0 => drop(alone.call(Call::Lookup { parent: ROOT, name: b"x" })),
-                1 => drop(alone.call(create(ROOT, b"y"))),
-                2 => drop(alone.call(Call::Opendir { node: ROOT })),
-                3 => {
-                    drop(alone.call(Call::Read { node, handle, offset: dice.below(200_000), count: 70_000 }))
+                0 => {
+                    alone.call(Call::Lookup { parent: ROOT, name: b"x" });
                 }
-                4 => drop(alone.call(Call::Getattr { node, handle: None })),
-                5 => drop(alone.call(Call::Unlink { parent: ROOT, name: b"f" })),
-                6 => drop(alone.call(Call::Link { node, parent: ROOT, name: b"l" })),
+                1 => {
+                    alone.call(create(ROOT, b"y"));
+                }
+                2 => {
+                    alone.call(Call::Opendir { node: ROOT });
+                }
+                3 => {
+                    alone.call(Call::Read { node, handle, offset: dice.below(200_000), count: 70_000 });
+                }
+                4 => {
+                    alone.call(Call::Getattr { node, handle: None });
+                }
+                5 => {
+                    alone.call(Call::Unlink { parent: ROOT, name: b"f" });
+                }
+                6 => {
+                    alone.call(Call::Link { node, parent: ROOT, name: b"l" });
+                }
                 _ => alone.now.0 += dice.below(2_000_000_000),
             }
             let Some((tag, _)) = alone.asked.front().cloned() else { continue };
@@ -253,5 +265,69 @@ fn random_reply(dice: &mut Dice) -> Reply {
             stat: about,
             data: Data(data),
         }),
+    }
+}
+
+#[test]
+fn a_listing_without_end_is_ended() {
+    let mut alone = Alone::new();
+    let call = alone.call(Call::Opendir { node: ROOT });
+    let tag = alone.next();
+    let names: Vec<Vec<u8>> = (0..700).map(|index| format!("{index:04}").into_bytes()).collect();
+    let names: Vec<&[u8]> = names.iter().map(Vec::as_slice).collect();
+    let piece = listing(&names, 10);
+    let ended = (0..20_000).any(|_| {
+        let ended = alone.reply(tag, &got(GotMode::DATA.and(GotMode::MORE), None, &piece)).is_err();
+        ended || matches!(alone.answer(call), Some(Answer::Fail(_)))
+    });
+    assert!(ended, "fourteen million entries are taken in");
+}
+
+#[test]
+fn attributes_of_another_file_are_not_taken_for_this_one() {
+    let mut alone = Alone::new();
+    let (node, _) = alone.open(10);
+    alone.now.0 += 5_000_000_000;
+    let call = alone.call(Call::Getattr { node, handle: None });
+    let tag = alone.next();
+    alone.reply(tag, &got(GotMode::LAST, Some(stat(1234, Kind::Directory, 77)), b"")).unwrap();
+    match alone.answer(call) {
+        Some(Answer::Fail(_)) => {}
+        other => panic!("the kernel is told {other:?}"),
+    }
+    assert_eq!(alone.client.snapshot().nodes, 2);
+}
+
+#[test]
+fn data_without_end_is_not_kept_beyond_what_was_asked_for() {
+    let mut alone = Alone::new();
+    let (node, handle) = alone.open(1 << 40);
+    let call = alone.call(Call::Read { node, handle, offset: 1 << 30, count: 4096 });
+    let tag = alone.next();
+    let more = GotMode::DATA.and(GotMode::MORE);
+    for index in 0..500 {
+        let first = (index == 0).then(|| stat(9, Kind::File, 1 << 40));
+        if alone.reply(tag, &got(more, first, &vec![1; DATA_BYTES_MAX])).is_err() {
+            break;
+        }
+    }
+    assert!(alone.client.snapshot().cached_bytes <= 4096, "{}", alone.client.snapshot().cached_bytes);
+    let ended = alone.reply(tag, &got(more.and(GotMode::LAST), None, b""));
+    assert!(ended.is_err() || alone.answer(call).is_some(), "nobody is left waiting");
+}
+
+#[test]
+fn sizes_and_offsets_at_the_end_of_all_numbers_do_not_overflow() {
+    let mut alone = Alone::new();
+    let (node, handle) = alone.open(u64::MAX);
+    for offset in [0, i64::MAX as u64 - 10, u64::MAX - 5000, u64::MAX] {
+        alone.call(Call::Read { node, handle, offset, count: 4096 });
+    }
+    while let Some((tag, _)) = alone.asked.pop_front() {
+        let reply = got(GotMode::DATA.and(GotMode::LAST), Some(stat(9, Kind::File, u64::MAX)), b"");
+        alone.reply(tag, &reply).unwrap();
+        if alone.now.0 > 2_000_000_000 {
+            break;
+        }
     }
 }
