@@ -43,6 +43,15 @@ fn prepare(place: &Place) -> Result<(), LabError> {
 }
 
 fn make(place: &Place, target: &str) -> Result<(), LabError> {
-    disk::run(Command::new("make").arg("--silent").arg("-C").arg(&place.tree).arg(target))?;
+    // Whoever runs this may be make itself.
+    disk::run(
+        Command::new("make")
+            .env_remove("MAKEFLAGS")
+            .env_remove("MAKELEVEL")
+            .arg("--silent")
+            .arg("-C")
+            .arg(&place.tree)
+            .arg(target),
+    )?;
     Ok(())
 }

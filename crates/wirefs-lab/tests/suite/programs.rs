@@ -39,6 +39,10 @@ impl Program {
         for (name, value) in scripts::ENVIRONMENT {
             command.env(name, value);
         }
+        // `make test` must not be the parent of the make that is tried.
+        for name in ["MAKEFLAGS", "MAKELEVEL", "MFLAGS", "MAKEOVERRIDES"] {
+            command.env_remove(name);
+        }
         command.env(
             "SCALE",
             match scale {
