@@ -19,7 +19,7 @@ const RECENT_FOR: Duration = Duration::from_secs(60);
 #[derive(Debug, Default)]
 struct Recent {
     names: BTreeMap<Vec<u8>, (Option<Stat>, Time)>,
-    /// Listings asked for before this are not believed: something before it was left out of `names`.
+    /// Listings asked for before this are not believed: something up to it was left out of `names`.
     complete_since: Time,
     last: Time,
 }
@@ -70,7 +70,7 @@ impl Directories {
         entries.dedup_by(|a, b| a.name == b.name);
         let listing = Arc::new(entries);
         let recent = self.recent.get(&dir);
-        let overtaken = recent.is_some_and(|recent| at < recent.complete_since);
+        let overtaken = recent.is_some_and(|recent| at <= recent.complete_since);
         let patches =
             recent.into_iter().flat_map(|recent| &recent.names).filter(|(_, (_, changed))| at <= *changed);
         let patches = patches.map(|(name, (stat, _))| (name.clone(), *stat)).collect();
@@ -144,6 +144,19 @@ impl Directories {
         }
     }
 
+    /// The server said, asked at `at`, what `name` is; a listing from before is to say so too.
+    pub fn found(&mut self, dir: NodeId, name: &[u8], stat: Option<&Stat>, at: Time) {
+        if self.is_changed_since(dir, name, at) {
+            return;
+        }
+        if let Some(known) = self.known.get_mut(&dir)
+            && known.known_at <= at
+            && known.find(name) != stat
+        {
+            known.patches.insert(name.to_vec(), stat.copied());
+        }
+    }
+
     fn patch(&mut self, dir: NodeId, name: &[u8], stat: Option<Stat>, at: Time) {
         let recent = self.recent.entry(dir).or_default();
         recent.last = at;
@@ -159,6 +172,22 @@ impl Directories {
                 self.drop_listing(dir);
             }
         }
+    }
+
+    /// Whether this client may have changed what `name` is since `at`: what was asked for then may not know of it.
+    pub fn is_changed_since(&self, dir: NodeId, name: &[u8], at: Time) -> bool {
+        self.recent.get(&dir).is_some_and(|recent| {
+            at <= recent.complete_since || recent.names.get(name).is_some_and(|(_, changed)| at <= *changed)
+        })
+    }
+
+    /// This client changed names in the directory at `at`, and nobody said what they are now.
+    pub fn changed(&mut self, dir: NodeId, at: Time) {
+        let recent = self.recent.entry(dir).or_default();
+        recent.last = at;
+        recent.complete_since = at;
+        recent.names.clear();
+        self.drop_listing(dir);
     }
 
     /// No longer believes a directory's listing.

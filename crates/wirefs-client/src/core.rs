@@ -163,7 +163,7 @@ impl Client {
 
     fn measure(&mut self, outstanding: &Outstanding, reply: &Reply, last: bool) {
         let now = self.now;
-        if outstanding.first_reply && outstanding.is_small() {
+        if outstanding.first_reply && outstanding.is_prompt() {
             self.incoming.round_trip(outstanding.arrival, now);
             self.outgoing.round_trip(outstanding.departure, now);
         }

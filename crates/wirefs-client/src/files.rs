@@ -82,14 +82,14 @@ pub(crate) struct Contents {
     pub(crate) ranges: Ranges,
     /// The `Stat::version` that the ranges are of, own acknowledged changes included.
     version: Option<u64>,
-    /// As of when that was the file's version.
+    /// As of when that was the file's version, but for own changes since.
     pub(crate) valid_at: Option<Time>,
-    /// While own changes are under way: whether the rest was valid when the first began or an answer said so since.
-    pub(crate) trusted: bool,
     /// Counts the times that something was forgotten: what was asked for before must not be taken in after.
     pub(crate) epoch: u32,
     /// Own changes of the file, writes among them, sent and not answered.
     pub(crate) writes: u32,
+    /// Where the writes among them end, and how many end there.
+    ends: BTreeMap<u64, u32>,
     /// Releases of locks sent and not answered.
     pub(crate) unlocking: u32,
     /// Bytes in them.
@@ -225,13 +225,10 @@ impl Files {
             .is_some_and(|contents| contents.writes == 0 && contents.version == Some(version))
     }
 
-    /// Notes a write on its way; `is_valid`: what is known of the file may be believed now.
-    pub(crate) fn write_sent(&mut self, node: NodeId, bytes: u64, is_valid: bool) {
+    /// Notes a write on its way.
+    pub(crate) fn write_sent(&mut self, node: NodeId, bytes: u64) {
         self.unacknowledged += bytes;
         let contents = self.contents(node);
-        if contents.writes == 0 {
-            contents.trusted = is_valid;
-        }
         contents.writes += 1;
         contents.unacknowledged += bytes;
     }
@@ -242,6 +239,28 @@ impl Files {
         let contents = self.contents(node);
         contents.writes = contents.writes.saturating_sub(1);
         contents.unacknowledged = contents.unacknowledged.saturating_sub(bytes);
+    }
+
+    /// Notes that a write on its way makes the file reach to `end` at least.
+    pub(crate) fn reaches(&mut self, node: NodeId, end: u64) {
+        *self.contents(node).ends.entry(end).or_default() += 1;
+    }
+
+    /// Notes that it was answered, or failed.
+    pub(crate) fn reached(&mut self, node: NodeId, end: u64) {
+        let ends = &mut self.contents(node).ends;
+        if let Some(count) = ends.get_mut(&end) {
+            *count -= 1;
+            if *count == 0 {
+                ends.remove(&end);
+            }
+        }
+    }
+
+    /// The size that the file has for its writers when the server says `size`, behind the writes that it answered.
+    pub(crate) fn size_for_writers(&self, node: NodeId, size: u64) -> u64 {
+        let end = self.contents.get(&node).and_then(|contents| contents.ends.last_key_value());
+        end.map_or(size, |(end, _)| size.max(*end))
     }
 
     /// Each open file of the node that may write will tell of this error once.
@@ -285,7 +304,6 @@ impl Files {
         let known = contents.version.replace(after);
         contents.valid_at = contents.valid_at.max(Some(sent));
         let foreign = known.is_some_and(|known| known != before);
-        contents.trusted |= known == Some(before);
         // The kernel's pages have our own writes already.
         if contents.kernel_version.is_some() && contents.kernel_version == known && !foreign {
             contents.kernel_version = Some(after);

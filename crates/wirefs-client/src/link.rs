@@ -84,6 +84,11 @@ impl Client {
         if !resumed {
             self.files.forget_fds();
         }
+        // A number may stand for another open of the same file by now.
+        let files = &self.files;
+        self.requests.retain_waiting(
+            |pending| !matches!(pending, Pending::Close(closing) if !resumed || files.is_used(closing.fd)),
+        );
         if attachment.boot != self.attachment.boot {
             self.files.doubt_uncommitted();
         }

@@ -34,6 +34,8 @@ use wirefs_op::{Errno, Reply};
 #[derive(Clone, Debug)]
 pub(crate) enum Pending {
     Ignore,
+    /// The closing of an fd, for which nobody waits.
+    Close(release::Closing),
     Lookup(lookup::Looking),
     Getattr(attributes::Getting),
     Setattr(attributes::Setting),
@@ -62,10 +64,12 @@ pub(crate) enum Pending {
 }
 
 impl Pending {
-    /// Whether it waits past the deadline: data that its writer believes to be on its way, locks.
+    /// Whether it waits past the deadline: data that its writer believes to be on its way, fds that nobody else gives
+    /// back.
     pub(crate) fn outlives_deadline(&self) -> bool {
         match self {
             Pending::Write(writing) => writing.is_background(),
+            Pending::Close(_) => true,
             Pending::Ignore
             | Pending::Lookup(_)
             | Pending::Getattr(_)
@@ -99,7 +103,8 @@ impl Pending {
             Pending::Fetch(fetching) => fetching.restart(),
             Pending::ReadExactly(exact) => exact.restart(),
             Pending::List(listing) => listing.restart(),
-            Pending::Lookup(_)
+            Pending::Close(_)
+            | Pending::Lookup(_)
             | Pending::Getattr(_)
             | Pending::Setattr(_)
             | Pending::Readlink(_)
@@ -253,7 +258,7 @@ pub(crate) fn finish(client: &mut Client, outstanding: Outstanding, reply: Reply
     let sent = outstanding.sent;
     let Outstanding { pending, tag, .. } = outstanding;
     match (pending, reply) {
-        (Pending::Ignore, _) => {}
+        (Pending::Ignore | Pending::Close(_), _) => {}
         (Pending::Lookup(p), Reply::Get(r)) => lookup::finish(client, p, sent, r, last),
         (Pending::Getattr(p), Reply::Get(r)) => attributes::got(client, p, sent, r),
         (Pending::Setattr(p), Reply::Put(r)) => attributes::was_set(client, p, sent, r),
@@ -286,7 +291,7 @@ pub(crate) fn finish(client: &mut Client, outstanding: Outstanding, reply: Reply
 /// A request failed.
 pub(crate) fn fail(client: &mut Client, pending: Pending, errno: Errno) {
     match pending {
-        Pending::Ignore => {}
+        Pending::Ignore | Pending::Close(_) => {}
         Pending::Lookup(p) => lookup::failed(client, p, errno),
         Pending::Getattr(p) => attributes::fail_gone(client, p.call, p.node, errno),
         Pending::Setattr(p) => attributes::not_set(client, p, errno),

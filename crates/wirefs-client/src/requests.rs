@@ -30,11 +30,12 @@ pub(crate) struct Outstanding {
 }
 
 impl Outstanding {
-    /// Whether request and reply are short, so that their time is the round trip's.
-    pub(crate) fn is_small(&self) -> bool {
+    /// Whether its first reply comes as soon as the wire allows, so that the time to it may be the round trip's: the
+    /// least of many is.
+    pub(crate) fn is_prompt(&self) -> bool {
         match &self.request {
             Request::Ping(_) | Request::Statfs(_) => true,
-            Request::Get(get) => get.count <= 4096 && !get.mode.has(GetMode::ORDERED),
+            Request::Get(get) => !get.mode.has(GetMode::ORDERED),
             _ => false,
         }
     }
@@ -238,6 +239,11 @@ impl Requests {
         }
         given_up.reverse();
         given_up
+    }
+
+    /// Drops the waiting requests that `keeps` says no to.
+    pub(crate) fn retain_waiting(&mut self, keeps: impl Fn(&Pending) -> bool) {
+        self.waiting.retain(|(_, pending)| keeps(pending));
     }
 
     /// Takes out the waiting requests that do not outlive the deadline.

@@ -45,6 +45,37 @@ fn a_listing_asked_for_before_an_own_change_is_put_right() {
 }
 
 #[test]
+fn what_was_asked_for_before_an_own_change_is_told_from_what_was_asked_for_after() {
+    let mut dirs = known(5);
+    dirs.removed(ROOT, b"a", Time(20));
+    assert!(dirs.is_changed_since(ROOT, b"a", Time(19)));
+    assert!(!dirs.is_changed_since(ROOT, b"b", Time(19)));
+    assert!(!dirs.is_changed_since(ROOT, b"a", Time(21)));
+}
+
+#[test]
+fn a_listing_asked_for_before_a_change_that_nobody_described_is_not_believed() {
+    let mut dirs = known(5);
+    dirs.changed(ROOT, Time(20));
+    assert!(dirs.is_changed_since(ROOT, b"b", Time(19)));
+    dirs.store(ROOT, vec![entry("a", 1)], Time(19));
+    assert_eq!(dirs.find(ROOT, b"a", Time(21), WINDOW), Found::Unknown);
+    dirs.store(ROOT, vec![entry("a", 1)], Time(21));
+    assert!(matches!(dirs.find(ROOT, b"a", Time(22), WINDOW), Found::Entry(..)));
+}
+
+#[test]
+fn a_name_found_after_a_listing_is_not_absent_again() {
+    let mut dirs = known(5);
+    dirs.found(ROOT, b"c", Some(&stat(3, Kind::File)), Time(4));
+    assert_eq!(dirs.find(ROOT, b"c", Time(8), WINDOW), Found::Absent(Time(5)));
+    dirs.found(ROOT, b"c", Some(&stat(3, Kind::File)), Time(6));
+    assert!(matches!(dirs.find(ROOT, b"c", Time(8), WINDOW), Found::Entry(..)));
+    dirs.found(ROOT, b"a", None, Time(6));
+    assert_eq!(dirs.find(ROOT, b"a", Time(8), WINDOW), Found::Absent(Time(5)));
+}
+
+#[test]
 fn expired_listings_are_dropped() {
     let mut dirs = known(5);
     dirs.expire(Time(105), WINDOW);

@@ -71,14 +71,10 @@ pub(crate) fn got(client: &mut Client, getting: Getting, sent: Time, got: Rget) 
     }
     client.refresh(&stat, sent);
     let mut shown = client.present(&stat);
-    let mut ttl = client.ttl(sent);
-    if client.files.is_writing(node)
-        && let Some(known) = client.names.node(node)
-    {
-        // Ordered behind the writes that were on their way then; later ones may have made the file longer since.
-        shown.size = shown.size.max(known.stat.size);
-        ttl = Duration::ZERO;
-    }
+    // Ordered behind the writes that were on their way then; later ones may have made the file longer since.
+    shown.size = client.files.size_for_writers(node, shown.size);
+    let overtaken = client.names.node(node).is_none_or(|known| sent < known.changed_at);
+    let ttl = if overtaken || client.files.is_writing(node) { Duration::ZERO } else { client.ttl(sent) };
     client.answer(call, Answer::Attr(shown, ttl));
 }
 
@@ -144,8 +140,7 @@ pub(crate) fn took_effect(
     };
     if client.files.is_writing(node) {
         // The size that later writes made it is not undone by this one's.
-        let size = client.names.node(node).map_or(0, |known| known.stat.size);
-        let stat = stat.map(|stat| Stat { size: stat.size.max(size), ..*stat });
+        let stat = stat.map(|stat| Stat { size: client.files.size_for_writers(node, stat.size), ..*stat });
         client.names.changed(node, stat.as_ref(), sent, now);
         client.names.doubt(node);
     } else {

@@ -136,7 +136,8 @@ pub(crate) fn finish(
     fetching.at += len;
     if fetching.opens && got.fd != NOFD {
         fetching.opens = false;
-        super::open::take_fd(client, fetching.handle, got.fd);
+        let id = client.names.node(node).map(|known| known.stat.id);
+        super::open::take_fd(client, fetching.handle, id, got.fd);
     }
     if last {
         if !got.mode.has(GotMode::MORE) && fetching.at < fetching.end {
@@ -239,8 +240,7 @@ pub(crate) fn try_read(client: &mut Client, node: NodeId, reader: &Reader) -> Op
     let size = client.names.node(node)?.stat.size;
     let window = client.config.mode.window();
     let contents = client.files.known(node)?;
-    let valid = contents.writes > 0 && contents.trusted
-        || contents.valid_at.is_some_and(|at| reader.since < at + window || at >= reader.since);
+    let valid = contents.valid_at.is_some_and(|at| reader.since < at + window || at >= reader.since);
     if !valid {
         return None;
     }

@@ -38,7 +38,7 @@ pub(crate) fn finish(client: &mut Client, linking: Linking, sent: Time, linked: 
     attributes::took_effect(client, node, None, linked.stat.as_ref(), sent);
     match linked.stat.as_ref() {
         Some(stat) => client.directories.added(parent, &name, stat, now),
-        None => client.directories.doubt(parent),
+        None => client.directories.changed(parent, now),
     }
     client.names.changed(parent, linked.dir.as_ref(), sent, now);
     match client.entry(node, sent) {

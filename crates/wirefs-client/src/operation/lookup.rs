@@ -4,20 +4,26 @@
 use crate::call::{Answer, CallId};
 use crate::core::Client;
 use crate::operation::{Pending, list};
+use std::time::Duration;
 use wirefs_cache::{Fetch, Found, NodeId};
 use wirefs_op::listing::entries;
 use wirefs_op::message::get::{GetMode, GotMode, Rget, Tget};
 use wirefs_op::message::target::Target;
-use wirefs_op::{Errno, Kind, Request, Time};
+use wirefs_op::{Errno, FileId, Kind, Request, Time, TreePath};
 
 /// Contents that come with a name, in bytes, at most: a third of a round trip's worth on a 10 Mbit/s wire of 85 ms.
 const INLINE_BYTES_MAX: u32 = 32 * 1024;
+/// How often one lookup asks again when what it got was overtaken by own changes.
+const TRIES_MAX: u8 = 8;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Looking {
     call: CallId,
     parent: NodeId,
     name: Vec<u8>,
+    /// When it was asked for, the first time over this request.
+    asked: Time,
+    tries: u8,
 }
 
 /// # Cost
@@ -41,23 +47,50 @@ pub(crate) fn start(client: &mut Client, call: CallId, parent: NodeId, name: &[u
         }
         Found::Unknown => client.counters.name_misses += 1,
     }
+    let asked = client.now;
+    ask(client, path, Looking { call, parent, name: name.to_vec(), asked, tries: 0 });
+    list::note_miss(client, parent);
+    Ok(())
+}
+
+fn ask(client: &mut Client, path: TreePath, looking: Looking) {
     let (mode, count) = match client.config.mode.fetch {
         Fetch::Blocks => (GetMode::STAT.and(GetMode::DATA).and(GetMode::WHOLE), INLINE_BYTES_MAX),
         Fetch::Exact => (GetMode::STAT, 0),
     };
     let get = Tget { target: Target::at(path), mode, nmsgs: 1, offset: 0, count };
-    client.send(Request::Get(get), Pending::Lookup(Looking { call, parent, name: name.to_vec() }));
-    list::note_miss(client, parent);
-    Ok(())
+    client.send(Request::Get(get), Pending::Lookup(looking));
+}
+
+/// Whether this client made the name what it is after this was asked for, and what came, `found`, is something else: it
+/// may be older or newer than that.
+fn is_overtaken(client: &Client, looking: &Looking, found: Option<FileId>) -> bool {
+    let Looking { parent, name, asked, .. } = looking;
+    let known = client.names.child(*parent, name).and_then(|node| client.names.node(node));
+    known.is_some_and(|known| found != Some(known.stat.id))
+        && client.directories.is_changed_since(*parent, name, *asked)
+}
+
+fn again(client: &mut Client, looking: Looking) {
+    match client.entry_path(looking.parent, &looking.name) {
+        Ok(path) => {
+            ask(client, path, Looking { asked: client.now, tries: looking.tries + 1, ..looking });
+        }
+        Err(errno) => client.fail(looking.call, errno),
+    }
 }
 
 pub(crate) fn finish(client: &mut Client, looking: Looking, sent: Time, got: Rget, last: bool) {
-    let Looking { call, parent, name } = looking;
     let Some(stat) = got.stat else {
-        return client.fail(call, Errno::Protocol);
+        return client.fail(looking.call, Errno::Protocol);
     };
+    if looking.tries < TRIES_MAX && is_overtaken(client, &looking, Some(stat.id)) {
+        return again(client, looking);
+    }
+    let Looking { call, parent, name, .. } = looking;
     let node = client.learn(&stat, sent);
     client.names.link(parent, &name, node);
+    client.directories.found(parent, &name, Some(&stat), sent);
     let whole = got.mode.has(GotMode::DATA) && last && !got.mode.has(GotMode::MORE);
     if whole {
         remember(client, node, stat.kind, &got.data.0, sent);
@@ -96,11 +129,16 @@ fn remember(client: &mut Client, node: NodeId, kind: Kind, data: &bytes::Bytes, 
 }
 
 pub(crate) fn failed(client: &mut Client, looking: Looking, errno: Errno) {
-    let Looking { call, parent, name } = looking;
-    if errno == Errno::NotFound {
-        client.names.unlink(parent, &name);
-        client.answer(call, Answer::NoEntry(client.config.mode.window()));
-    } else {
-        client.fail(call, errno);
+    let overtaken = is_overtaken(client, &looking, None);
+    let Looking { call, parent, name, asked, .. } = looking;
+    match errno {
+        // It was absent while the call waited, and is what we made it now.
+        Errno::NotFound if overtaken => client.answer(call, Answer::NoEntry(Duration::ZERO)),
+        Errno::NotFound => {
+            client.names.unlink(parent, &name);
+            client.directories.found(parent, &name, None, asked);
+            client.answer(call, Answer::NoEntry(client.config.mode.window()));
+        }
+        errno => client.fail(call, errno),
     }
 }

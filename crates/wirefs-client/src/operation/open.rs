@@ -9,7 +9,7 @@ use wirefs_op::message::get::{GetMode, GotMode, Rget, Tget};
 use wirefs_op::message::put::{PutMode, Rput, Tput};
 use wirefs_op::message::target::{Fd, NOFD};
 use wirefs_op::wire::Data;
-use wirefs_op::{Errno, Request, SetStat, Time};
+use wirefs_op::{Errno, FileId, Request, SetStat, Time};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Opening {
@@ -22,6 +22,7 @@ pub(crate) struct Opening {
 #[derive(Clone, Debug)]
 pub(crate) struct Acquiring {
     handle: Handle,
+    id: Option<FileId>,
 }
 
 /// Whether the kernel is to keep no pages for a file opened so: appended data would land in the wrong place in them.
@@ -155,22 +156,23 @@ pub(crate) fn keep_alive(client: &mut Client, parent: NodeId, name: &[u8]) {
             continue;
         };
         let mode = GetMode::MORE.and(GetMode::ORDERED);
+        let id = target.id;
         let get = Tget { target, mode, nmsgs: 1, offset: 0, count: 0 };
-        client.send(Request::Get(get), Pending::AcquireFd(Acquiring { handle }));
+        client.send(Request::Get(get), Pending::AcquireFd(Acquiring { handle, id }));
     }
 }
 
 pub(crate) fn acquired(client: &mut Client, acquiring: Acquiring, fd: Fd) {
-    take_fd(client, acquiring.handle, fd);
+    take_fd(client, acquiring.handle, acquiring.id, fd);
 }
 
-/// Takes the fd that was asked for a file opened without one.
-pub(crate) fn take_fd(client: &mut Client, handle: Handle, fd: Fd) {
+/// Takes the fd that was asked for a file, `id`, opened without one.
+pub(crate) fn take_fd(client: &mut Client, handle: Handle, id: Option<FileId>, fd: Fd) {
     match client.files.open_mut(handle) {
         Some(open) if open.fd == NOFD => {
             open.fd = fd;
             open.fd_asked = fd != NOFD;
         }
-        _ => super::release::give_back(client, None, fd, true),
+        _ => super::release::give_back(client, id, fd, true),
     }
 }

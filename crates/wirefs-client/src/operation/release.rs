@@ -6,7 +6,7 @@ use crate::operation::{Pending, lock};
 use wirefs_cache::NodeId;
 use wirefs_op::message::get::{GetMode, Tget};
 use wirefs_op::message::target::{Fd, NOFD, Target};
-use wirefs_op::{Errno, Request, TreePath};
+use wirefs_op::{Errno, FileId, Request, TreePath};
 
 /// # Cost
 /// 0 round trips: nobody waits for the server to close its fd.
@@ -21,7 +21,8 @@ pub(crate) fn file(
         lock::release_flock(client, node, handle, owner);
     }
     if let Some(open) = client.files.close(handle) {
-        give_back(client, Some(node), open.fd, open.how.write);
+        let id = client.names.node(node).map(|known| known.stat.id);
+        give_back(client, id, open.fd, open.how.write);
         client.names.release(open.node);
         super::gone(client, open.node);
     }
@@ -41,17 +42,22 @@ pub(crate) fn unwanted(client: &mut Client, call: CallId, handle: Handle) {
     debug_assert!(closed.is_ok(), "closing asks nobody");
 }
 
-/// Lets the server close an fd; behind the session's changes when some of them may still need it.
-pub(crate) fn give_back(client: &mut Client, node: Option<NodeId>, fd: Fd, ordered: bool) {
+/// An fd that the server is to close.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Closing {
+    pub(crate) fd: Fd,
+}
+
+/// Lets the server close the fd of an object; behind the session's changes when some of them may still need it.
+pub(crate) fn give_back(client: &mut Client, id: Option<FileId>, fd: Fd, ordered: bool) {
     // One opened by means of another's fd shares it.
     if fd == NOFD || client.files.is_used(fd) {
         return;
     }
-    let id = node.and_then(|node| client.names.node(node)).map(|known| known.stat.id);
     let target = Target { path: TreePath::root(), fd, id };
     let mode = GetMode::NONE.and_if(ordered, GetMode::ORDERED);
     let get = Tget { target, mode, nmsgs: 1, offset: 0, count: 0 };
-    client.send(Request::Get(get), Pending::Ignore);
+    client.send(Request::Get(get), Pending::Close(Closing { fd }));
 }
 
 /// # Cost

@@ -5,7 +5,7 @@ use crate::core::Client;
 use crate::operation::{Pending, attributes, open};
 use wirefs_cache::NodeId;
 use wirefs_op::message::rename::{EXCHANGE, Rrename, Trename};
-use wirefs_op::{Errno, Request, Time};
+use wirefs_op::{Errno, Kind, Request, Stat, Time};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Renaming {
@@ -54,10 +54,16 @@ pub(crate) fn finish(client: &mut Client, renaming: Renaming, sent: Time, rename
     let exchange = flags & EXCHANGE != 0;
     let moved = client.names.child(from.0, &from.1);
     let replaced = client.names.child(to.0, &to.1).filter(|replaced| Some(*replaced) != moved);
-    // Two names of one file: rename does nothing then.
-    let same = moved.is_some() && moved == client.names.child(to.0, &to.1);
-    if !same || exchange {
+    // Between two names of one file rename does nothing: of one with several names, the old may be there still.
+    let linked = |stat: &Stat| stat.kind != Kind::Directory && stat.nlink > 1;
+    let linked = renamed.stat.as_ref().is_some_and(linked);
+    let id = renamed.stat.as_ref().map(|stat| stat.id);
+    let stays = client.names.child(to.0, &to.1);
+    let stays = stays.filter(|node| client.names.node(*node).map(|known| known.stat.id) == id);
+    if exchange || stays.is_none() {
         client.names.rename((from.0, &from.1), (to.0, &to.1), exchange);
+    } else if from != to && (stays != moved || !linked) {
+        client.names.unlink(from.0, &from.1);
     }
     if let Some(replaced) = replaced {
         client.names.changed(replaced, None, sent, now);
@@ -68,14 +74,14 @@ pub(crate) fn finish(client: &mut Client, renaming: Renaming, sent: Time, rename
             attributes::took_effect(client, moved, None, Some(stat), sent);
         }
     }
-    match (exchange || same, renamed.stat.as_ref()) {
+    match (exchange || linked, renamed.stat.as_ref()) {
         (false, Some(stat)) => {
             client.directories.removed(from.0, &from.1, now);
             client.directories.added(to.0, &to.1, stat, now);
         }
         _ => {
-            client.directories.doubt(from.0);
-            client.directories.doubt(to.0);
+            client.directories.changed(from.0, now);
+            client.directories.changed(to.0, now);
         }
     }
     client.names.changed(from.0, renamed.from_dir.as_ref(), sent, now);

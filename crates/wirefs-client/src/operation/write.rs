@@ -23,6 +23,8 @@ const BEHIND_BYTES_MAX: u64 = 48 * 1024 * 1024;
 pub(crate) struct Writing {
     node: NodeId,
     bytes: u64,
+    /// Where it ends; an append, nobody knows.
+    end: Option<u64>,
     /// Who waits for it: the call, and how many of its bytes were answered before this one. `None`: nobody.
     waits: Option<(CallId, u32)>,
 }
@@ -106,8 +108,12 @@ fn send(
     let bytes = data.len() as u64;
     let mode = mode.and_if(target.fd != NOFD, PutMode::MORE);
     begins(client, node, bytes);
+    let end = (!mode.has(PutMode::APPEND)).then_some(offset + bytes);
+    if let Some(end) = end {
+        client.files.reaches(node, end);
+    }
     let put = Tput { target, mode, create: None, set: SetStat::default(), offset, data: Data(data) };
-    client.send(Request::Put(put), Pending::Write(Writing { node, bytes, waits }));
+    client.send(Request::Put(put), Pending::Write(Writing { node, bytes, end, waits }));
 }
 
 /// What the caller sees at once: the data, and the size.
@@ -124,7 +130,7 @@ fn took_local_effect(client: &mut Client, node: NodeId, offset: u64, data: &Byte
 
 pub(crate) fn finish(client: &mut Client, writing: Writing, sent: Time, put: Rput) {
     let Writing { node, bytes, waits, .. } = writing;
-    client.files.write_answered(node, bytes);
+    answered(client, &writing);
     client.files.contents(node).uncommitted = true;
     attributes::took_effect(client, node, Some(put.before), put.stat.as_ref(), sent);
     if u64::from(put.count) < bytes {
@@ -147,13 +153,20 @@ pub(crate) fn finish(client: &mut Client, writing: Writing, sent: Time, put: Rpu
     goes_on(client, node);
 }
 
+fn answered(client: &mut Client, writing: &Writing) {
+    client.files.write_answered(writing.node, writing.bytes);
+    if let Some(end) = writing.end {
+        client.files.reached(writing.node, end);
+    }
+}
+
 fn is_part_of(pending: &Pending, call: CallId) -> bool {
     matches!(pending, Pending::Write(writing) if writing.waits.is_some_and(|(waiting, _)| waiting == call))
 }
 
 pub(crate) fn failed(client: &mut Client, writing: Writing, errno: Errno) {
-    let Writing { node, bytes, waits, .. } = writing;
-    client.files.write_answered(node, bytes);
+    let Writing { node, waits, .. } = writing;
+    answered(client, &writing);
     client.files.forget_contents(node);
     client.names.doubt(node);
     client.invalidate(Invalidate::Node { node, offset: 0, length: 0 });
@@ -166,9 +179,7 @@ pub(crate) fn failed(client: &mut Client, writing: Writing, errno: Errno) {
 
 /// An own change of the node is on its way: what the server says of it meanwhile may be older or newer than that.
 pub(crate) fn begins(client: &mut Client, node: NodeId, bytes: u64) {
-    let window = client.config.mode.window();
-    let valid_at = client.files.known(node).and_then(|contents| contents.valid_at);
-    client.files.write_sent(node, bytes, valid_at.is_some_and(|at| client.now < at + window));
+    client.files.write_sent(node, bytes);
     client.names.hold(node);
 }
 

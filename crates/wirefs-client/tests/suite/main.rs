@@ -5,6 +5,7 @@
 
 mod budgets;
 mod check;
+mod cuts;
 mod deeds;
 mod history;
 mod hostile;

@@ -1,0 +1,48 @@
+//! What becomes of requests that are under way when the connection breaks, and of replies that own changes overtook.
+
+use crate::config;
+use crate::deeds::{READ_WRITE, create, handle};
+use crate::world::{Delays, STEADY, World};
+use std::time::Duration;
+use wirefs_client::call::{Answer, Call, ROOT};
+
+/// What client 0 sends once its connection broke with the closing of a file on the wire.
+fn sent_after_a_release(resumed: bool) -> Vec<&'static str> {
+    let mut world = World::new(1, config("window"), 1, STEADY);
+    let node = world.file(0, ROOT, b"f", b"hello");
+    let opened = handle(world.ask(0, Call::Open { node, how: READ_WRITE }));
+    world.settle();
+    world.ask(0, Call::Release { node, handle: opened, flock_owner: None });
+    let before = world.seats[0].sent.len();
+    world.cut(0, Duration::from_millis(10), resumed);
+    world.settle();
+    world.seats[0].sent[before..].to_vec()
+}
+
+#[test]
+fn the_closing_of_a_file_that_was_lost_with_the_connection_is_sent_again() {
+    assert_eq!(sent_after_a_release(true), ["Get"]);
+}
+
+#[test]
+fn the_closing_of_a_file_is_not_sent_to_a_session_that_did_not_open_it() {
+    assert_eq!(sent_after_a_release(false), [""; 0]);
+}
+
+#[test]
+fn a_lookup_that_was_asked_before_an_own_creation_does_not_take_the_name_away() {
+    let delays = Delays { wire: (1_000, 60_000), server: (0, 30_000) };
+    for seed in 0..40 {
+        let mut world = World::new(seed, config("window"), 1, delays);
+        let looking = world.call(0, Call::Lookup { parent: ROOT, name: b"f" });
+        let made = world.ask(0, create(ROOT, b"f"));
+        let Answer::Created(entry, opened, _) = made else { panic!("{made:?}") };
+        world.wait(0, looking);
+        world.cut(0, Duration::from_millis(10), false);
+        world.pass(Duration::from_secs(2));
+        // Without an fd, and by its name then.
+        let read = Call::Read { node: entry.node, handle: opened, offset: 0, count: 10 };
+        let read = world.ask(0, read);
+        assert!(matches!(read, Answer::Data(_)), "seed {seed}: {read:?}");
+    }
+}
