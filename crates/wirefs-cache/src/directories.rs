@@ -195,6 +195,11 @@ impl Directories {
         self.drop_listing(dir);
     }
 
+    /// Whether the listing may be believed at `now`.
+    pub fn is_fresh(&self, dir: NodeId, now: Time, window: Duration) -> bool {
+        self.known.get(&dir).is_some_and(|known| now < known.known_at + window)
+    }
+
     /// Drops what can no longer be believed.
     pub fn expire(&mut self, now: Time, window: Duration) {
         let old: Vec<NodeId> = self

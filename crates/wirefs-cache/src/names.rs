@@ -1,6 +1,7 @@
 //! The nodes that the kernel knows: identity, attributes, and where each is in the tree.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use wirefs_op::{FileId, Stat, Time, TreePath};
 
 /// A file as the front end names it. 1 is the root; numbers are never reused while the mount lives.
@@ -231,6 +232,15 @@ impl Names {
             }
         }
         TreePath::from_names(names.into_iter().rev())
+    }
+
+    /// The directories in `parent` whose names come after `name`, at most `count`, as far as they are known.
+    pub fn directories_after(&self, parent: NodeId, name: &[u8], count: usize) -> Vec<NodeId> {
+        let Some(names) = self.by_name.get(&parent) else { return Vec::new() };
+        let after = names.range::<[u8], _>((Bound::Excluded(name), Bound::Unbounded)).map(|(_, node)| *node);
+        let is_directory =
+            |id: &NodeId| self.nodes.get(id).is_some_and(|node| node.stat.kind == wirefs_op::Kind::Directory);
+        after.filter(is_directory).take(count).collect()
     }
 
     /// The names that the node is known by.

@@ -91,6 +91,7 @@ pub struct Client {
     pub(crate) counters: Counters,
     pub(crate) throttled: Throttled,
     pub(crate) misses: Misses,
+    pub(crate) walks: Misses,
     /// The file system's figures, and as of when.
     pub(crate) figures: Option<(FsStat, Time)>,
     calls: BTreeMap<CallId, Time>,
@@ -115,6 +116,7 @@ impl Client {
             counters: Counters::default(),
             throttled: Throttled::default(),
             misses: Misses::default(),
+            walks: Misses::default(),
             figures: None,
             calls: BTreeMap::new(),
             abandoned: BTreeSet::new(),

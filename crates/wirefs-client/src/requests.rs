@@ -194,6 +194,11 @@ impl Requests {
         self.sent.values().find(|outstanding| wanted(&outstanding.pending)).map(|outstanding| outstanding.tag)
     }
 
+    /// When the request under this tag was sent.
+    pub(crate) fn sent_at(&self, tag: Tag) -> Option<Time> {
+        self.sent.get(&tag).map(|outstanding| outstanding.sent)
+    }
+
     /// Whether `wanted` says yes to any, sent or waiting.
     pub(crate) fn any(&self, wanted: impl Fn(&Pending) -> bool) -> bool {
         self.sent.values().any(|outstanding| wanted(&outstanding.pending))

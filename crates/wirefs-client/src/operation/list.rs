@@ -6,6 +6,7 @@ use crate::files::{OpenDirectory, WaitingReaddir};
 use crate::operation::{Pending, attributes};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 use wirefs_cache::{Fetch, NodeId};
 use wirefs_op::listing::entries;
 use wirefs_op::message::flush::Tflush;
@@ -18,12 +19,36 @@ const MISSES_BEFORE_LISTING: u32 = 2;
 const UNASKED_BYTES_MAX: u32 = 256 * 1024;
 /// A listing is at most this long, in bytes: about two million entries, which take as much memory again.
 const LISTING_BYTES_MAX: u32 = 256 * 1024 * 1024;
+/// A listing fetched ahead of a walk is at most this long, in bytes.
+const AHEAD_BYTES_MAX: u32 = 64 * 1024;
+/// How long a walk may take over one directory and still be one.
+const WALK_SPAN: Duration = Duration::from_secs(10);
+/// Directories that are listed ahead of a walk.
+const AHEAD_MAX: usize = 16;
 /// Directories whose misses are counted, at most.
 const MISSES_MAX: usize = 1024;
 
-/// Lookups that no listing answered, by directory, since when.
+/// Events by directory, each since when: lookups that no listing answered, listings of directories in it.
 #[derive(Debug, Default)]
 pub(crate) struct Misses(BTreeMap<NodeId, (u32, Time)>);
+
+impl Misses {
+    /// Counts one more; they are forgotten after `span`.
+    fn count(&mut self, dir: NodeId, now: Time, span: Duration) -> u32 {
+        if self.0.len() >= MISSES_MAX {
+            self.0.retain(|_, (_, since)| now < *since + span);
+            if self.0.len() >= MISSES_MAX {
+                self.0.clear();
+            }
+        }
+        let (count, since) = self.0.entry(dir).or_insert((0, now));
+        if now >= *since + span {
+            (*count, *since) = (0, now);
+        }
+        *count += 1;
+        *count
+    }
+}
 
 /// A listing under way.
 #[derive(Clone, Debug)]
@@ -34,6 +59,8 @@ pub(crate) struct Listing {
     /// The opendir that waits for its beginning.
     opening: Option<CallId>,
     gathered: Vec<DirEntry>,
+    /// It was asked for to its end.
+    is_whole: bool,
 }
 
 impl Listing {
@@ -49,25 +76,59 @@ pub(crate) fn note_miss(client: &mut Client, dir: NodeId) {
         return;
     }
     let (now, window) = (client.now, client.config.mode.window());
-    let misses = &mut client.misses.0;
-    if misses.len() >= MISSES_MAX {
-        misses.retain(|_, (_, since)| now < *since + window);
-        if misses.len() >= MISSES_MAX {
-            misses.clear();
+    if client.misses.count(dir, now, window) == MISSES_BEFORE_LISTING {
+        ask_unasked(client, dir, UNASKED_BYTES_MAX);
+    }
+}
+
+/// Fetches a listing that nobody waits for.
+fn ask_unasked(client: &mut Client, dir: NodeId, bytes_max: u32) {
+    if let Ok(target) = client.target(dir, None) {
+        let mode = GetMode::DATA.and(GetMode::STAT);
+        let get = Tget { target, mode, nmsgs: 0, offset: 0, count: bytes_max };
+        let listing =
+            Listing { node: dir, handle: None, opening: None, gathered: Vec::new(), is_whole: false };
+        client.send(Request::Get(get), Pending::List(listing));
+    }
+}
+
+/// Who lists a second directory within another is walking the tree: the next ones are listed ahead of it.
+fn walk_ahead(client: &mut Client, node: NodeId) {
+    let (now, window) = (client.now, client.config.mode.window());
+    let parent = client.names.parent(node);
+    if client.config.mode.fetch == Fetch::Exact || parent == node {
+        return;
+    }
+    if client.walks.count(parent, now, WALK_SPAN) < 2 {
+        return;
+    }
+    let links = client.names.links(node);
+    let Some((_, name)) = links.iter().find(|(dir, _)| *dir == parent) else { return };
+    for next in client.names.directories_after(parent, name, AHEAD_MAX) {
+        let is_coming = |pending: &Pending| matches!(pending, Pending::List(listing) if listing.node == next);
+        if !client.directories.is_fresh(next, now, window) && !client.requests.any(is_coming) {
+            ask_unasked(client, next, AHEAD_BYTES_MAX);
         }
     }
-    let (count, since) = misses.entry(dir).or_insert((0, now));
-    if now >= *since + window {
-        (*count, *since) = (0, now);
+}
+
+/// Takes the listing for an opendir that is on its way already, if it was asked for within the window.
+fn join(client: &mut Client, call: CallId, node: NodeId) -> bool {
+    let is_free = |pending: &Pending| {
+        matches!(pending, Pending::List(listing)
+            if listing.node == node && listing.handle.is_none() && listing.opening.is_none())
+    };
+    let Some(tag) = client.requests.find(is_free) else { return false };
+    let window = client.config.mode.window();
+    if client.requests.sent_at(tag).is_none_or(|sent| client.now >= sent + window) {
+        return false;
     }
-    *count += 1;
-    if *count == MISSES_BEFORE_LISTING
-        && let Ok(target) = client.target(dir, None)
-    {
-        let mode = GetMode::DATA.and(GetMode::STAT);
-        let get = Tget { target, mode, nmsgs: 0, offset: 0, count: UNASKED_BYTES_MAX };
-        let listing = Listing { node: dir, handle: None, opening: None, gathered: Vec::new() };
-        client.send(Request::Get(get), Pending::List(listing));
+    match client.requests.pending_mut(tag) {
+        Some(Pending::List(listing)) => {
+            listing.opening = Some(call);
+            true
+        }
+        _ => false,
     }
 }
 
@@ -79,10 +140,14 @@ pub(crate) fn open(client: &mut Client, call: CallId, node: NodeId) -> Result<()
         client.counters.name_hits += 1;
         let handle = opened(client, node, entries, listed_at, true);
         client.answer(call, Answer::Opened(handle, PageCache::Drop));
-        return Ok(());
+    } else {
+        client.counters.name_misses += 1;
+        if !join(client, call, node) {
+            ask(client, node, None, Some(call))?;
+        }
     }
-    client.counters.name_misses += 1;
-    ask(client, node, None, Some(call))
+    walk_ahead(client, node);
+    Ok(())
 }
 
 fn opened(
@@ -113,7 +178,7 @@ fn ask(
     let target = client.target(node, None)?;
     let mode = GetMode::DATA.and(GetMode::STAT);
     let get = Tget { target, mode, nmsgs: 0, offset: 0, count: LISTING_BYTES_MAX };
-    let listing = Listing { node, handle, opening, gathered: Vec::new() };
+    let listing = Listing { node, handle, opening, gathered: Vec::new(), is_whole: true };
     client.send(Request::Get(get), Pending::List(listing));
     Ok(())
 }
@@ -127,7 +192,8 @@ pub(crate) fn finish(client: &mut Client, tag: Tag, mut listing: Listing, sent: 
         return failed(client, listing, Errno::Protocol);
     };
     if let Some(call) = listing.opening.take() {
-        let handle = opened(client, node, Arc::default(), sent, false);
+        let begun = Arc::new(std::mem::take(&mut listing.gathered));
+        let handle = opened(client, node, begun, sent, false);
         listing.handle = Some(handle);
         client.answer(call, Answer::Opened(handle, PageCache::Drop));
     }
@@ -145,8 +211,16 @@ pub(crate) fn finish(client: &mut Client, tag: Tag, mut listing: Listing, sent: 
         }
     } else if got.mode.has(GotMode::MORE) {
         // Longer than we can hold. Told by an error rather than by leaving names out.
-        if handle.is_some() {
+        if listing.is_whole && handle.is_some() {
             return failed(client, listing, Errno::Overflow);
+        }
+        // Asked for ahead and then wanted: from the start once more, in the same order.
+        if let Some(open) = handle.and_then(|handle| client.files.directory_mut(handle)) {
+            open.entries = Arc::default();
+            open.listed_at = client.now;
+            if let Err(errno) = ask(client, node, handle, None) {
+                return failed(client, listing, errno);
+            }
         }
     } else {
         let open = handle.and_then(|handle| client.files.directory_mut(handle));

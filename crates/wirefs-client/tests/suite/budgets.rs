@@ -268,3 +268,25 @@ fn a_strict_client_asks_for_each_call_and_for_nothing_else() {
     let (_, sent) = world.cost(1, getattr(node));
     assert_eq!(sent, ["Get"]);
 }
+
+#[test]
+fn a_walk_over_sibling_directories_is_listed_ahead_from_the_second_on() {
+    let mut world = world();
+    for name in [b"w0", b"w1", b"w2", b"w3", b"w4", b"w5", b"w6", b"w7"] {
+        world.directory(0, ROOT, name);
+    }
+    world.pass(Duration::from_secs(2));
+    let (opened, _) = world.cost(1, Call::Opendir { node: ROOT });
+    let (listed, _) = world.cost(1, readdir(ROOT, handle(opened), 0));
+    let walked = listing(listed).into_iter().filter(|listed| listed.name.starts_with(b"w"));
+    let sent: Vec<usize> = walked
+        .map(|listed| {
+            let node = listed.entry.expect("listed with attributes").node;
+            let (opened, sent) = world.cost(1, Call::Opendir { node });
+            let (entries, more) = world.cost(1, readdir(node, handle(opened), 0));
+            assert_eq!((listing(entries).len(), more), (2, NOTHING.to_vec()));
+            sent.len()
+        })
+        .collect();
+    assert_eq!(sent, [1, 7, 0, 0, 0, 0, 0, 0]);
+}
