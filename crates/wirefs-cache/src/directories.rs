@@ -200,6 +200,11 @@ impl Directories {
         self.known.get(&dir).is_some_and(|known| now < known.known_at + window)
     }
 
+    /// How long the listing is, in entries, and as of when it is.
+    pub fn extent(&self, dir: NodeId) -> Option<(usize, Time)> {
+        self.known.get(&dir).map(|known| (known.listing.len(), known.known_at))
+    }
+
     /// Drops what can no longer be believed.
     pub fn expire(&mut self, now: Time, window: Duration) {
         let old: Vec<NodeId> = self

@@ -21,8 +21,8 @@ const UNASKED_BYTES_MAX: u32 = 256 * 1024;
 const LISTING_BYTES_MAX: u32 = 256 * 1024 * 1024;
 /// A listing fetched ahead of a walk is at most this long, in bytes.
 const AHEAD_BYTES_MAX: u32 = 64 * 1024;
-/// How long a walk may take over one directory and still be one.
-const WALK_SPAN: Duration = Duration::from_secs(10);
+/// A listing is renewed before it is too old when it has so many entries at most: about 32 KiB.
+const RENEWED_ENTRIES_MAX: usize = 256;
 /// Directories that are listed ahead of a walk.
 const AHEAD_MAX: usize = 16;
 /// Directories whose misses are counted, at most.
@@ -92,6 +92,16 @@ fn ask_unasked(client: &mut Client, dir: NodeId, bytes_max: u32) {
     }
 }
 
+/// A directory is being worked in: a short listing is asked for again before it is too old, so that nobody waits for it.
+pub(crate) fn renew(client: &mut Client, dir: NodeId) {
+    let Some((entries, at)) = client.directories.extent(dir) else { return };
+    let is_old = client.now.since(at) * 2 >= client.config.mode.window();
+    let is_coming = |pending: &Pending| matches!(pending, Pending::List(listing) if listing.node == dir);
+    if is_old && entries <= RENEWED_ENTRIES_MAX && !client.requests.any(is_coming) {
+        ask_unasked(client, dir, AHEAD_BYTES_MAX);
+    }
+}
+
 /// Who lists a second directory within another is walking the tree: the next ones are listed ahead of it.
 fn walk_ahead(client: &mut Client, node: NodeId) {
     let (now, window) = (client.now, client.config.mode.window());
@@ -99,7 +109,8 @@ fn walk_ahead(client: &mut Client, node: NodeId) {
     if client.config.mode.fetch == Fetch::Exact || parent == node {
         return;
     }
-    if client.walks.count(parent, now, WALK_SPAN) < 2 {
+    // Slower than that, and what is listed ahead is too old when its turn comes.
+    if client.walks.count(parent, now, window) < 2 {
         return;
     }
     let links = client.names.links(node);

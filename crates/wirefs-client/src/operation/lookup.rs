@@ -32,6 +32,7 @@ pub(crate) fn start(client: &mut Client, call: CallId, parent: NodeId, name: &[u
     let path = client.entry_path(parent, name)?;
     match client.directories.find(parent, name, client.now, client.config.mode.window()) {
         Found::Entry(stat, at) => {
+            super::list::renew(client, parent);
             client.counters.name_hits += 1;
             let node = client.learn(&stat, at);
             client.names.link(parent, name, node);
@@ -40,6 +41,7 @@ pub(crate) fn start(client: &mut Client, call: CallId, parent: NodeId, name: &[u
             return Ok(());
         }
         Found::Absent(at) => {
+            super::list::renew(client, parent);
             client.counters.name_hits += 1;
             client.names.unlink(parent, name);
             client.answer(call, Answer::NoEntry(client.ttl(at)));

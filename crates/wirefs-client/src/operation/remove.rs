@@ -47,6 +47,7 @@ pub(crate) fn finish(client: &mut Client, removing: Removing, sent: Time, remove
     }
     client.directories.removed(parent, &name, now);
     client.names.changed(parent, removed.dir.as_ref(), sent, now);
+    super::list::renew(client, parent);
     client.answer(call, Answer::Done);
 }
 
