@@ -104,8 +104,9 @@ impl Object {
         };
         let path = proc_path(self.as_fd());
         let how = how | OFlags::CLOEXEC | OFlags::NOCTTY;
-        // Clients list directories that no program asked for; an access time that was set is not to go by that.
-        let quietly = if self.kind == Kind::Directory { how | OFlags::NOATIME } else { how };
+        // Clients list and read ahead of programs, and again what they forgot; an access time that was set is not to go
+        // by that.
+        let quietly = how | OFlags::NOATIME;
         let fd = match uninterrupted(|| rustix::fs::open(&path, quietly, Mode::empty())) {
             // Only the owner may read without a trace.
             Err(rustix::io::Errno::PERM) => uninterrupted(|| rustix::fs::open(&path, how, Mode::empty())),
