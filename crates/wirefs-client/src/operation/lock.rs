@@ -1,5 +1,5 @@
 //! Locks: always the server's, so that all clients see them. Taking one validates the file's contents; releasing one
-//! waits until what was written under it is at the server.
+//! takes its turn behind what was written under it.
 
 use crate::call::{Answer, CallId, Handle};
 use crate::core::Client;
