@@ -31,6 +31,7 @@
 //! `docs/PROTOCOL.md`, each of whose examples a test decodes and encodes again.
 
 pub mod errno;
+pub mod find_listing;
 pub mod frame;
 pub mod limits;
 pub mod listing;

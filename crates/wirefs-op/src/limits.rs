@@ -23,9 +23,20 @@ pub const REQUESTS_MAX: usize = 4096;
 pub const FDS_MAX: usize = 16 * 1024;
 /// Directory entries in one reply are packed into at most this many bytes.
 pub const LISTING_BYTES_MAX: usize = DATA_BYTES_MAX;
+/// The paths of the directories in one reply to Tfind, spelled out, in bytes together, at most: they travel much shorter.
+pub const FIND_PATH_BYTES_MAX: usize = 1024 * 1024;
+/// Items in one recall, at most.
+pub const RECALL_ITEMS_MAX: usize = 240;
+/// An item of a recall in bytes, at most: `id[16] present[1] name[s]`.
+pub const RECALL_ITEM_BYTES_MAX: usize = 16 + 1 + 2 + NAME_BYTES_MAX;
 
 const _: () = assert!(XATTR_BYTES_MAX <= DATA_BYTES_MAX, "an xattr value travels in one message");
 const _: () = assert!(TARGET_BYTES_MAX <= DATA_BYTES_MAX, "a link target travels in one message");
 const _: () = assert!(REQUESTS_MAX < u16::MAX as usize, "each outstanding request needs a tag of its own");
 const _: () = assert!(FDS_MAX < u16::MAX as usize, "fd[2] must name each open file and NOFD");
+const _: () = assert!(PATH_BYTES_MAX <= FIND_PATH_BYTES_MAX, "each directory can be told of");
+const _: () = assert!(
+    MESSAGE_BYTES_MIN + 8 + 2 + RECALL_ITEMS_MAX * RECALL_ITEM_BYTES_MAX <= HEAD_BYTES_MAX,
+    "the longest recall is no longer than the fields of any other message"
+);
 const _: () = assert!(PATH_BYTES_MAX <= u16::MAX as usize, "s[2] carries a path's length");

@@ -8,12 +8,14 @@ pub mod attach;
 pub mod commit;
 pub mod copy;
 pub mod error;
+pub mod find;
 pub mod flush;
 pub mod get;
 pub mod link;
 pub mod lock;
 pub mod ping;
 pub mod put;
+pub mod recall;
 pub mod remove;
 pub mod rename;
 pub mod seek;
@@ -114,6 +116,10 @@ messages! {
         148 Seek(seek::Tseek),
         /// Waits for stable storage.
         150 Commit(commit::Tcommit),
+        /// Lists a subtree.
+        152 Find(find::Tfind),
+        /// Says that what was recalled is forgotten; never answered.
+        160 Recalled(recall::Trecalled),
     }
 }
 
@@ -154,5 +160,9 @@ messages! {
         149 Seek(seek::Rseek),
         /// To Tcommit.
         151 Commit(commit::Rcommit),
+        /// To Tfind; several for one request.
+        153 Find(find::Rfind),
+        /// Unasked: takes leases back.
+        161 Recall(recall::Rrecall),
     }
 }

@@ -103,12 +103,21 @@ pub struct Stat {
     pub ctime: Timestamp,
     /// Whether extended attributes (ACLs among them) are known to be absent. False also when nobody looked.
     pub without_xattrs: bool,
+    /// Whether the server will recall the object before it changes. Decided for each reply anew, and no attribute of the
+    /// object: [`Stat::unleased`] compares what is.
+    pub leased: bool,
 }
 
 impl Stat {
     /// POSIX `st_mode`: type and permission bits together.
     pub fn st_mode(&self) -> u32 {
         self.kind.mode_bits() | (self.mode & 0o7777)
+    }
+
+    /// The attributes alone, without what the server promised about them: what to compare when a change is looked for.
+    #[must_use]
+    pub fn unleased(self) -> Stat {
+        Stat { leased: false, ..self }
     }
 }
 

@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use crate::message::target::{Fd, Target};
+use crate::message::target::{Fd, NOFD, Target};
 use crate::stat::Stat;
 use crate::wire::{Data, wire_struct};
 
@@ -64,6 +64,9 @@ mode_bits! {
         ORDERED = 8,
         /// Bring data only when the whole of it fits one message (a small file, a short listing); else attributes alone.
         WHOLE = 16,
+        /// The target is a name in a directory: `target.id`, if present, is the *directory's* id, no fd serves for it, and
+        /// a name that is not there is answered with [`GotMode::ABSENT`] instead of `ENOENT`.
+        ENTRY = 32,
     }
 }
 
@@ -76,6 +79,10 @@ mode_bits! {
         MORE = 4,
         /// The last reply to its request.
         LAST = 32,
+        /// To ENTRY: the directory that holds the name is leased, so what the reply says of the name may be believed.
+        PLACE = 64,
+        /// To ENTRY: there is no such name. The reply holds nothing else.
+        ABSENT = 128,
     }
 }
 
@@ -111,4 +118,7 @@ wire_struct! {
         /// File bytes, packed entries, or a link's target.
         data: Data,
     }
+    refused when |it| it.mode.has(GotMode::ABSENT)
+        && (it.fd != NOFD || it.mode.has(GotMode::DATA) || it.stat.is_some() || !it.data.0.is_empty()),
+    "something said of a name that is absent"
 }

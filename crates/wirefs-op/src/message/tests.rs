@@ -28,6 +28,7 @@ pub(crate) fn file_stat() -> Stat {
         mtime: at(2),
         ctime: at(3),
         without_xattrs: true,
+        leased: false,
     }
 }
 

@@ -8,6 +8,10 @@ use crate::wire::{Malformed, Reader, Text, Wire, Writer, wire_struct};
 /// The protocol that this crate speaks.
 pub const VERSION: &[u8] = b"op2";
 
+/// Feature: the server recalls what it leased before it changes. Only where it was agreed on are there leases in Rattach,
+/// [`Stat::leased`](crate::Stat::leased), Rrecall and Trecalled.
+pub const FEATURE_LEASES: u64 = 1;
+
 /// Names a session, whatever connections it lives through. Chosen at random by the client; who knows it owns the
 /// session, so it is a secret between the two.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -57,7 +61,8 @@ wire_struct! {
         msize: u32,
         /// [`VERSION`], or what a later edition calls itself.
         version: Text,
-        /// Optional parts of the protocol that the client knows, a bit each; none are defined yet.
+        /// Optional parts of the protocol that the client knows, a bit each: [`FEATURE_LEASES`].
+        /// Others are ignored.
         features: u64,
         /// The session to open or to resume.
         session: SessionId,

@@ -1,5 +1,8 @@
 //! The wire form of what a file is.
 
+#[cfg(test)]
+mod tests;
+
 use crate::stat::{Cred, FileId, FsStat, Kind, LockFamily, LockKind, LockRange, Stat};
 use crate::time::Timestamp;
 use crate::wire::{Malformed, Reader, Wire, Writer, wire_codes, wire_fields};
@@ -19,23 +22,62 @@ wire_fields!(FsStat {
     files_free,
     name_bytes_max
 });
-wire_fields!(Stat {
-    id,
-    kind,
-    version,
-    mode,
-    nlink,
-    uid,
-    gid,
-    rdev,
-    size,
-    blocks,
-    blksize,
-    atime,
-    mtime,
-    ctime,
-    without_xattrs
-});
+
+/// The bits of a [`Stat`]'s last byte.
+mod stat_bits {
+    pub(super) const WITHOUT_XATTRS: u8 = 1;
+    pub(super) const LEASED: u8 = 2;
+}
+
+impl Wire for Stat {
+    fn put(&self, writer: &mut Writer) {
+        use stat_bits::*;
+        self.id.put(writer);
+        self.kind.put(writer);
+        self.version.put(writer);
+        for word in [self.mode, self.nlink, self.uid, self.gid, self.rdev] {
+            word.put(writer);
+        }
+        self.size.put(writer);
+        self.blocks.put(writer);
+        self.blksize.put(writer);
+        for time in [self.atime, self.mtime, self.ctime] {
+            time.put(writer);
+        }
+        let bit = |is_set: bool, bit: u8| if is_set { bit } else { 0 };
+        (bit(self.without_xattrs, WITHOUT_XATTRS) | bit(self.leased, LEASED)).put(writer);
+    }
+
+    fn take(reader: &mut Reader) -> Result<Self, Malformed> {
+        use stat_bits::*;
+        // Fields are evaluated in the order in which they are written here, which is that of the wire.
+        let mut stat = Stat {
+            id: Wire::take(reader)?,
+            kind: Wire::take(reader)?,
+            version: Wire::take(reader)?,
+            mode: Wire::take(reader)?,
+            nlink: Wire::take(reader)?,
+            uid: Wire::take(reader)?,
+            gid: Wire::take(reader)?,
+            rdev: Wire::take(reader)?,
+            size: Wire::take(reader)?,
+            blocks: Wire::take(reader)?,
+            blksize: Wire::take(reader)?,
+            atime: Wire::take(reader)?,
+            mtime: Wire::take(reader)?,
+            ctime: Wire::take(reader)?,
+            without_xattrs: false,
+            leased: false,
+        };
+        let bits = u8::take(reader)?;
+        if bits & !(WITHOUT_XATTRS | LEASED) != 0 {
+            return Err(reader.malformed("unknown bits in attributes"));
+        }
+        stat.without_xattrs = bits & WITHOUT_XATTRS != 0;
+        stat.leased = bits & LEASED != 0;
+        Ok(stat)
+    }
+}
 
 impl Wire for Timestamp {
     fn put(&self, writer: &mut Writer) {

@@ -2,7 +2,7 @@
 //! `BOLERO_RANDOM_ITERATIONS` and `BOLERO_RANDOM_TEST_TIME_MS` say; under `cargo bolero test` coverage leads them.
 
 use crate::examples::examples;
-use crate::inspect::{decode_by_all, listing_from, reply_from, request_from};
+use crate::inspect::{decode_by_all, listing_from, reply_from, request_from, stream_from};
 
 // S-30
 #[test]
@@ -24,6 +24,22 @@ fn fuzz_reply_decoder() {
 fn fuzz_listing_decoder() {
     bolero::check!().for_each(|data: &[u8]| {
         let _ = listing_from(data);
+    });
+}
+
+// S-30
+#[test]
+fn fuzz_stream_decoder() {
+    bolero::check!().for_each(|data: &[u8]| {
+        let _ = stream_from(data);
+    });
+}
+
+/// Starts from a directory that is begun, so that entries mean something.
+#[test]
+fn fuzz_stream_decoder_within_a_directory() {
+    bolero::check!().for_each(|entries: &[u8]| {
+        let _ = stream_from(&[&[0x13, 0, 1, b'd', 0], entries].concat());
     });
 }
 

@@ -1,10 +1,12 @@
 //! No bytes from outside make a decoder panic or give a value beyond the limits.
 
-use crate::inspect::{decode_by_all, listing_from};
-use crate::values::entry;
+use crate::inspect::{decode_by_all, listing_from, stream_from};
+use crate::round_trip::push;
 use crate::values::message::{reply, request, tag};
+use crate::values::{entry, found};
 use proptest::prelude::*;
 use wirefs_op::Frame;
+use wirefs_op::find_listing::FindWriter;
 use wirefs_op::listing::ListingWriter;
 
 /// One way to damage a message: at a place that is a share of its length, out of 2^16.
@@ -77,5 +79,14 @@ proptest! {
             writer.push(entry);
         }
         let _ = listing_from(&damaged(writer.finish().to_vec(), &damages));
+    }
+
+    #[test]
+    fn damaged_streams_are_refused_or_make_sense(told in found(), damages in damage()) {
+        let mut writer = FindWriter::new(usize::MAX);
+        for record in &told {
+            push(&mut writer, record);
+        }
+        let _ = stream_from(&damaged(writer.finish().to_vec(), &damages));
     }
 }

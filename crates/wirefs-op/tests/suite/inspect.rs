@@ -1,7 +1,10 @@
 //! What a test looks at in a message without asking which one it is.
 
 use bytes::Bytes;
-use wirefs_op::limits::{DATA_BYTES_MAX, MESSAGE_BYTES_MAX, NAME_BYTES_MAX, PATH_BYTES_MAX};
+use wirefs_op::find_listing::{FindReader, FindRecord, FindWriter};
+use wirefs_op::limits::{
+    DATA_BYTES_MAX, FIND_PATH_BYTES_MAX, MESSAGE_BYTES_MAX, NAME_BYTES_MAX, PATH_BYTES_MAX,
+};
 use wirefs_op::wire::Malformed;
 use wirefs_op::{Frame, Reply, Request, Tag, TreePath, listing};
 
@@ -11,6 +14,8 @@ pub(crate) fn request_data(request: &Request) -> &[u8] {
         Request::Put(put) => &put.data.0,
         Request::Xattr(xattr) => &xattr.value.0,
         Request::Version(_)
+        | Request::Find(_)
+        | Request::Recalled(_)
         | Request::Attach(_)
         | Request::Flush(_)
         | Request::Ping(_)
@@ -32,7 +37,9 @@ pub(crate) fn reply_data(reply: &Reply) -> &[u8] {
     match reply {
         Reply::Get(get) => &get.data.0,
         Reply::Xattr(xattr) => &xattr.value.0,
+        Reply::Find(find) => &find.data.0,
         Reply::Version(_)
+        | Reply::Recall(_)
         | Reply::Attach(_)
         | Reply::Error(_)
         | Reply::Flush(_)
@@ -53,7 +60,7 @@ pub(crate) fn reply_data(reply: &Reply) -> &[u8] {
 /// The paths that a request names.
 pub(crate) fn request_paths(request: &Request) -> Vec<&TreePath> {
     match request {
-        Request::Version(_) | Request::Flush(_) | Request::Ping(_) => vec![],
+        Request::Version(_) | Request::Flush(_) | Request::Ping(_) | Request::Recalled(_) => vec![],
         Request::Attach(attach) => vec![&attach.path],
         Request::Remove(remove) => vec![&remove.place.path],
         Request::Get(get) => vec![&get.target.path],
@@ -67,6 +74,7 @@ pub(crate) fn request_paths(request: &Request) -> Vec<&TreePath> {
         Request::Copy(copy) => vec![&copy.from.path, &copy.to.path],
         Request::Seek(seek) => vec![&seek.target.path],
         Request::Commit(commit) => vec![&commit.target.path],
+        Request::Find(find) => vec![&find.target.path],
     }
 }
 
@@ -116,12 +124,42 @@ pub(crate) fn listing_from(data: &[u8]) -> Result<(), Malformed> {
     Ok(())
 }
 
+/// Unpacks a stream's message from anywhere; what decodes must be clean, within the limits, and have one form only.
+pub(crate) fn stream_from(data: &[u8]) -> Result<(), Malformed> {
+    let mut writer = FindWriter::new(data.len());
+    let mut path_bytes = 0;
+    let mut outcome = Ok(());
+    for record in FindReader::new(Bytes::copy_from_slice(data)) {
+        let fits = match record {
+            Ok(FindRecord::Directory(directory)) => {
+                path_bytes += directory.path.as_bytes().len();
+                assert!(path_is_clean(&directory.path) && path_bytes <= FIND_PATH_BYTES_MAX);
+                writer.directory(&directory)
+            }
+            Ok(FindRecord::Entry(entry)) => {
+                assert!(TreePath::root().join(&entry.name).is_some());
+                writer.entry(&entry.name, &entry.stat, entry.contents.as_deref())
+            }
+            Err(malformed) => {
+                outcome = Err(malformed);
+                break;
+            }
+        };
+        assert!(fits, "more than it was");
+    }
+    let again = writer.finish();
+    assert_eq!(again, data.get(..again.len()).unwrap_or_default());
+    assert!(outcome.is_err() || again.len() == data.len());
+    outcome
+}
+
 /// Gives bytes to all decoders; none may panic, and each checks what it accepts.
 pub(crate) fn decode_by_all(bytes: &[u8]) {
     let outcomes = [
         request_from(bytes).map(drop).map_err(|malformed| malformed.at),
         reply_from(bytes).map(drop).map_err(|malformed| malformed.at),
         listing_from(bytes).map_err(|malformed| malformed.at),
+        stream_from(bytes).map_err(|malformed| malformed.at),
     ];
     for blamed in outcomes.into_iter().filter_map(Result::err) {
         assert!(blamed <= bytes.len(), "the fault lies past the end");

@@ -1,12 +1,12 @@
 //! The specification and the code say the same.
 
 use crate::examples::{SPECIFICATION, examples};
-use crate::inspect::{listing_from, reply_from, request_from};
+use crate::inspect::{listing_from, reply_data, reply_from, request_from, stream_from};
 use std::collections::BTreeSet;
-use wirefs_op::{Errno, Tag};
+use wirefs_op::{Errno, Reply, Tag};
 
 /// The first and the last type code.
-const CODES: std::ops::RangeInclusive<u8> = 100..=151;
+const CODES: std::ops::RangeInclusive<u8> = 100..=161;
 
 /// The name of the message with this type code, with its T or R; `None` where there is none.
 fn message_name(code: u8) -> Option<String> {
@@ -46,6 +46,9 @@ fn each_example_decodes_to_what_it_says_and_encodes_to_the_same_bytes() {
             _ => panic!("{place} is neither T nor R"),
         };
         assert_eq!(decoded, Ok((true, body[0])), "{place}");
+        if let Ok((_, reply @ Reply::Find(_))) = reply_from(body) {
+            assert_eq!(stream_from(reply_data(&reply)), Ok(()), "{place}");
+        }
     }
 }
 

@@ -1,10 +1,11 @@
 //! Decoding what was encoded gives the same value, in one form, without copying contents.
 
 use crate::inspect::{reply_data, reply_from, request_data, request_from};
-use crate::values::entry;
 use crate::values::message::{reply, request, tag};
+use crate::values::{entry, found};
 use proptest::prelude::*;
-use wirefs_op::limits::LISTING_BYTES_MAX;
+use wirefs_op::find_listing::{FindReader, FindRecord, FindWriter};
+use wirefs_op::limits::{DATA_BYTES_MAX, LISTING_BYTES_MAX};
 use wirefs_op::listing::{ListingWriter, entries};
 use wirefs_op::{Reply, Request};
 
@@ -55,6 +56,32 @@ proptest! {
         let packed = writer.finish();
         prop_assert!(packed.len() <= bytes_max);
         prop_assert_eq!(entries(packed).unwrap(), &listed[..fitting]);
+    }
+
+    #[test]
+    fn streams_come_back_as_they_were(
+        told in found(),
+        bytes_max in prop_oneof![Just(DATA_BYTES_MAX), 0..1024_usize],
+    ) {
+        let mut writer = FindWriter::new(bytes_max);
+        let fitting = told.iter().take_while(|record| push(&mut writer, record)).count();
+        let packed = writer.finish();
+        prop_assert!(packed.len() <= bytes_max);
+        let taken: Vec<FindRecord> = FindReader::new(packed.clone()).collect::<Result<_, _>>().unwrap();
+        prop_assert_eq!(&taken, &told[..fitting]);
+        for record in &taken {
+            if let FindRecord::Entry(entry) = record {
+                prop_assert!(is_within(entry.contents.as_deref().unwrap_or_default(), &packed));
+            }
+        }
+    }
+}
+
+/// Adds a record to a stream's message, if it fits.
+pub(crate) fn push(writer: &mut FindWriter, record: &FindRecord) -> bool {
+    match record {
+        FindRecord::Directory(directory) => writer.directory(directory),
+        FindRecord::Entry(entry) => writer.entry(&entry.name, &entry.stat, entry.contents.as_deref()),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use proptest::prelude::*;
+use wirefs_op::find_listing::{FindDirectory, FindEntry, FindRecord};
 use wirefs_op::limits::{DATA_BYTES_MAX, NAME_BYTES_MAX, PATH_BYTES_MAX, XATTR_BYTES_MAX};
 use wirefs_op::message::target::{Fd, NOFD, Place, Target};
 use wirefs_op::wire::{Data, Text};
@@ -96,13 +97,13 @@ pub(crate) fn errno() -> impl Strategy<Value = Errno> {
 pub(crate) fn stat() -> BoxedStrategy<Stat> {
     let numbers = (id(), kind(), long(), 0..=0o7777_u32, word(), word(), word(), word());
     let sizes = (long(), long(), word());
-    (numbers, sizes, [timestamp(), timestamp(), timestamp()], any::<bool>())
+    (numbers, sizes, [timestamp(), timestamp(), timestamp()], any::<[bool; 2]>())
         .prop_map(
             |(
                 (id, kind, version, mode, nlink, uid, gid, rdev),
                 (size, blocks, blksize),
                 times,
-                without_xattrs,
+                [without_xattrs, leased],
             )| {
                 let [atime, mtime, ctime] = times;
                 Stat {
@@ -121,6 +122,7 @@ pub(crate) fn stat() -> BoxedStrategy<Stat> {
                     mtime,
                     ctime,
                     without_xattrs,
+                    leased,
                 }
             },
         )
@@ -165,4 +167,65 @@ pub(crate) fn figures() -> BoxedStrategy<FsStat> {
 
 pub(crate) fn entry() -> impl Strategy<Value = DirEntry> {
     (name(), 1..=u64::MAX, stat()).prop_map(|(name, next, stat)| DirEntry { name, next, stat })
+}
+
+/// Attributes that follow each other in a stream: any, or like a file's with a few fields that differ.
+fn found_stat() -> BoxedStrategy<Stat> {
+    let time = Timestamp { secs: 1_700_000_000, nanos: 5 };
+    let ordinary = move |(ino, size, kind, later): (u64, u64, Kind, i64)| {
+        let later = Timestamp { secs: time.secs + later, ..time };
+        Stat {
+            id: FileId { fs: 0, ino, generation: 1 },
+            kind,
+            version: ino ^ size,
+            mode: 0o644,
+            nlink: 1,
+            uid: 1000,
+            gid: 1000,
+            rdev: 0,
+            size,
+            blocks: size.div_ceil(4096) * 8,
+            blksize: 4096,
+            atime: later,
+            mtime: time,
+            ctime: later,
+            without_xattrs: true,
+            leased: ino % 2 == 0,
+        }
+    };
+    let ordinary = (0..100_u64, 0..64_u64, kind(), 0..2_i64).prop_map(ordinary);
+    prop_oneof![2 => ordinary, 1 => stat()].boxed()
+}
+
+/// Names and paths that share much, little or nothing with each other.
+fn found_name() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![2 => "[ab]{1,4}".prop_map(String::into_bytes), 1 => name()]
+}
+
+fn found_path() -> impl Strategy<Value = TreePath> {
+    let short = prop::collection::vec(found_name(), 0..4)
+        .prop_map(|names| TreePath::from_names(names.iter().map(Vec::as_slice)).unwrap());
+    prop_oneof![4 => short, 1 => path()]
+}
+
+fn found_entry() -> impl Strategy<Value = FindRecord> {
+    (found_name(), found_stat(), any::<bool>()).prop_map(|(name, stat, with_contents)| {
+        let has_some = with_contents && stat.size < 100 && matches!(stat.kind, Kind::File | Kind::Symlink);
+        let contents = has_some.then(|| Bytes::from(vec![b'c'; stat.size as usize]));
+        FindRecord::Entry(FindEntry { name, stat, contents })
+    })
+}
+
+/// The records of one message: a directory first.
+pub(crate) fn found() -> impl Strategy<Value = Vec<FindRecord>> {
+    let directory =
+        (found_path(), found_stat(), any::<[bool; 2]>()).prop_map(|(path, stat, [begins, ends])| {
+            FindRecord::Directory(FindDirectory { path, stat, begins, ends })
+        });
+    let listing =
+        (directory, prop::collection::vec(found_entry(), 0..8)).prop_map(|(directory, mut records)| {
+            records.insert(0, directory);
+            records
+        });
+    prop::collection::vec(listing, 0..5).prop_map(|listings| listings.concat())
 }

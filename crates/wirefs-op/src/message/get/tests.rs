@@ -1,6 +1,6 @@
 use super::{GetMode, GotMode, Rget, Tget};
 use crate::message::target::{Fd, NOFD};
-use crate::message::tests::{FILE_ID, file_stat, reply_is, request_is, target};
+use crate::message::tests::{DIRECTORY_ID, FILE_ID, file_stat, reply_is, request_is, target};
 use crate::message::{Reply, Request, Tag};
 use crate::wire::Data;
 use bytes::Bytes;
@@ -36,4 +36,44 @@ fn rget_has_these_bytes() {
          00f153650000000001000000 00f153650000000002000000 00f153650000000003000000 01 05000000 \
          68656c6c6f",
     );
+}
+
+#[test]
+fn tget_of_a_name_in_a_directory_has_these_bytes() {
+    request_is(
+        Tag(1),
+        Request::Get(Tget {
+            target: target(b"d/f", NOFD, Some(DIRECTORY_ID)),
+            mode: GetMode::STAT.and(GetMode::ENTRY),
+            nmsgs: 1,
+            offset: 0,
+            count: 0,
+        }),
+        "2f000000 82 0100 0300642f66 ffff 0100000000020000000000000001000000 2200 0100 \
+         0000000000000000 00000000",
+    );
+}
+
+#[test]
+fn rget_of_an_absent_name_has_these_bytes() {
+    reply_is(Tag(1), Reply::Get(absent()), "10000000 83 0100 ffff e000 00 00000000");
+}
+
+fn absent() -> Rget {
+    let mode = GotMode::LAST.and(GotMode::PLACE).and(GotMode::ABSENT);
+    Rget { fd: NOFD, mode, stat: None, data: Data(Bytes::new()) }
+}
+
+#[test]
+fn nothing_is_said_of_a_name_that_is_absent() {
+    let refused = [
+        Rget { fd: Fd(3), ..absent() },
+        Rget { stat: Some(file_stat()), ..absent() },
+        Rget { mode: absent().mode.and(GotMode::DATA), ..absent() },
+        Rget { data: Data(Bytes::from_static(b"x")), ..absent() },
+    ];
+    for got in refused {
+        let body = Reply::Get(got).encode(Tag(1)).to_body();
+        assert_eq!(Reply::decode(body).unwrap_err().what, "something said of a name that is absent");
+    }
 }

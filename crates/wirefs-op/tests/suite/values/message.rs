@@ -1,17 +1,20 @@
 //! Strategies for whole messages.
 
 use super::*;
+use wirefs_op::limits::RECALL_ITEMS_MAX;
 use wirefs_op::message::allocate::{Rallocate, Tallocate};
-use wirefs_op::message::attach::{Rattach, Tattach};
+use wirefs_op::message::attach::{Leases, Rattach, Tattach, Watch};
 use wirefs_op::message::commit::{CommitScope, Rcommit, Tcommit};
 use wirefs_op::message::copy::{Rcopy, Tcopy};
 use wirefs_op::message::error::Rerror;
+use wirefs_op::message::find::{FindMode, Rfind, Tfind};
 use wirefs_op::message::flush::{Rflush, Tflush};
 use wirefs_op::message::get::{GetMode, GotMode, Rget, Tget};
 use wirefs_op::message::link::{Rlink, Tlink};
 use wirefs_op::message::lock::{LockAction, Rlock, Tlock};
 use wirefs_op::message::ping::{Rping, Tping};
 use wirefs_op::message::put::{Create, PutMode, Rput, Tput};
+use wirefs_op::message::recall::{RecallItem, Rrecall, Trecalled};
 use wirefs_op::message::remove::{Rremove, Tremove};
 use wirefs_op::message::rename::{Rrename, Trename};
 use wirefs_op::message::seek::{Rseek, Tseek};
@@ -42,6 +45,7 @@ fn conversation_request() -> BoxedStrategy<Request> {
         (text(), path()).prop_map(|(uname, path)| Request::Attach(Tattach { uname, path })),
         tag().prop_map(|oldtag| Request::Flush(Tflush { oldtag })),
         Just(Request::Ping(Tping {})),
+        long().prop_map(|serial| Request::Recalled(Trecalled { serial })),
     ]
     .boxed()
 }
@@ -53,20 +57,35 @@ fn conversation_reply() -> BoxedStrategy<Reply> {
                 Reply::Version(Rversion { msize, version, features, boot: BootId(boot), resumed })
             }
         ),
-        (stat(), word(), word(), any::<[bool; 2]>()).prop_map(
-            |(root, uid, gid, [acts_for_callers, read_only])| {
-                Reply::Attach(Rattach { root, uid, gid, acts_for_callers, read_only })
+        (stat(), word(), word(), any::<[bool; 2]>(), prop::option::of(leases())).prop_map(
+            |(root, uid, gid, [acts_for_callers, read_only], leases)| {
+                Reply::Attach(Rattach { root, uid, gid, acts_for_callers, read_only, leases })
             }
         ),
         (errno(), text()).prop_map(|(errno, ename)| Reply::Error(Rerror { errno, ename })),
         Just(Reply::Flush(Rflush {})),
         Just(Reply::Ping(Rping {})),
+        (long(), recalled()).prop_map(|(serial, items)| Reply::Recall(Rrecall { serial, items })),
     ]
     .boxed()
 }
 
+fn leases() -> impl Strategy<Value = Leases> {
+    let watch = prop::sample::select(vec![Watch::None, Watch::Directories, Watch::Filesystem]);
+    (word(), any::<bool>(), watch).prop_map(|(term_ms, kept, watch)| Leases { term_ms, kept, watch })
+}
+
+fn recalled() -> impl Strategy<Value = Vec<RecallItem>> {
+    let item = (id(), prop::option::of(name())).prop_map(|(id, name)| RecallItem { id, name });
+    let longest = RecallItem { id: FileId::default(), name: Some(vec![b'n'; NAME_BYTES_MAX]) };
+    prop_oneof![
+        6 => prop::collection::vec(item, 0..6),
+        1 => Just(vec![longest; RECALL_ITEMS_MAX]),
+    ]
+}
+
 fn get() -> BoxedStrategy<Request> {
-    (target(), 0..32_u16, any::<u16>(), long(), word())
+    (target(), 0..64_u16, any::<u16>(), long(), word())
         .prop_map(|(target, mode, nmsgs, offset, count)| {
             Request::Get(Tget { target, mode: GetMode(mode), nmsgs, offset, count })
         })
@@ -74,10 +93,17 @@ fn get() -> BoxedStrategy<Request> {
 }
 
 fn got() -> BoxedStrategy<Reply> {
-    let mode = prop::sample::select(&[0, 1, 4, 5, 32, 33, 36, 37][..]).prop_map(GotMode);
-    (fd(), mode, some_stat(), data())
-        .prop_map(|(fd, mode, stat, data)| Reply::Get(Rget { fd, mode, stat, data }))
-        .boxed()
+    let bits = [0, 1, 4, 5, 32, 33, 36, 37, 64, 65, 96, 97, 100, 101];
+    let present = (fd(), prop::sample::select(bits.to_vec()).prop_map(GotMode), some_stat(), data());
+    let absent = prop::sample::select(vec![GotMode::NONE, GotMode::LAST, GotMode::LAST.and(GotMode::PLACE)]);
+    prop_oneof![
+        6 => present.prop_map(|(fd, mode, stat, data)| Reply::Get(Rget { fd, mode, stat, data })),
+        1 => absent.prop_map(|mode| {
+            let mode = mode.and(GotMode::ABSENT);
+            Reply::Get(Rget { fd: NOFD, mode, stat: None, data: Data::default() })
+        }),
+    ]
+    .boxed()
 }
 
 fn put() -> BoxedStrategy<Request> {
@@ -143,6 +169,11 @@ fn file_request() -> BoxedStrategy<Request> {
             hole
         })),
         (target(), scope).prop_map(|(target, scope)| Request::Commit(Tcommit { target, scope })),
+        (target(), any::<u16>(), word(), word(), word()).prop_map(
+            |(target, depth, entries, bytes, inline)| {
+                Request::Find(Tfind { target, depth, entries, bytes, inline })
+            }
+        ),
     ]
     .boxed()
 }
@@ -166,6 +197,8 @@ fn file_reply() -> BoxedStrategy<Reply> {
         (long(), some_stat()).prop_map(|(count, stat)| Reply::Copy(Rcopy { count, stat })),
         long().prop_map(|offset| Reply::Seek(Rseek { offset })),
         long().prop_map(|boot| Reply::Commit(Rcommit { boot: BootId(boot) })),
+        (prop::sample::select(vec![0, 32, 36]), data())
+            .prop_map(|(mode, data)| Reply::Find(Rfind { mode: FindMode(mode), data })),
     ]
     .boxed()
 }

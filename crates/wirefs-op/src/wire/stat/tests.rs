@@ -1,0 +1,36 @@
+use crate::message::tests::file_stat;
+use crate::stat::Stat;
+use crate::wire::{Malformed, Reader, Wire, Writer};
+use bytes::Bytes;
+
+fn bytes(stat: Stat) -> Vec<u8> {
+    let mut writer = Writer::bare();
+    stat.put(&mut writer);
+    writer.into_bytes()
+}
+
+fn taken(bytes: Vec<u8>) -> Result<Stat, Malformed> {
+    Stat::take(&mut Reader::new(Bytes::from(bytes)))
+}
+
+#[test]
+fn the_last_byte_holds_the_flags() {
+    for (last, without_xattrs, leased) in
+        [(0, false, false), (1, true, false), (2, false, true), (3, true, true)]
+    {
+        let stat = Stat { without_xattrs, leased, ..file_stat() };
+        assert_eq!(bytes(stat).len(), 102);
+        assert_eq!(bytes(stat).last(), Some(&last));
+        assert_eq!(taken(bytes(stat)), Ok(stat));
+        assert_eq!(stat.unleased(), Stat { leased: false, ..stat });
+    }
+}
+
+#[test]
+fn unknown_flags_are_refused() {
+    for last in [4, 8, 0x80, 0xff] {
+        let mut bytes = bytes(file_stat());
+        *bytes.last_mut().unwrap() = last;
+        assert_eq!(taken(bytes).unwrap_err().what, "unknown bits in attributes");
+    }
+}
