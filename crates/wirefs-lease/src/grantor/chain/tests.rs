@@ -1,0 +1,83 @@
+//! Tests of telling own changes from others'.
+
+use super::Chains;
+use crate::limits::{OWN_AGE, OWN_CHANGES_MAX, OWN_OBJECTS_MAX};
+use bytes::Bytes;
+use std::time::Duration;
+use wirefs_op::{FileId, Time};
+
+const DIR: FileId = FileId { fs: 0, ino: 1, generation: 1 };
+
+fn name(text: &'static str) -> Option<Bytes> {
+    Some(Bytes::from_static(text.as_bytes()))
+}
+
+/// A chain of own changes, each of a name, with the version before and after.
+fn chains(changes: &[(&'static str, u64, u64)]) -> Chains {
+    let mut chains = Chains::default();
+    for (changed, before, after) in changes {
+        chains.add(Time(0), DIR, name(changed).as_ref(), Some(*before), *after);
+    }
+    chains
+}
+
+#[test]
+fn a_report_that_comes_some_own_changes_late_is_of_own_changes() {
+    let chains = chains(&[("a", 1, 2), ("b", 2, 3), ("c", 3, 4)]);
+    for changed in ["a", "b", "c"] {
+        for version in [2, 3, 4] {
+            assert!(chains.explain(DIR, name(changed).as_ref(), version), "{changed} at {version}");
+        }
+    }
+    assert!(!chains.explain(DIR, name("a").as_ref(), 5), "somebody changed it since");
+    assert!(!chains.explain(DIR, name("z").as_ref(), 4), "somebody changed another name before");
+    assert!(!chains.explain(DIR, None, 4), "somebody changed its attributes before");
+    assert!(!chains.explain(FileId { ino: 2, ..DIR }, name("a").as_ref(), 4));
+}
+
+#[test]
+fn another_ones_change_in_between_breaks_the_chain() {
+    let chains = chains(&[("a", 1, 2), ("b", 3, 4)]);
+    assert!(!chains.explain(DIR, name("a").as_ref(), 4), "a may be what led from 2 to 3");
+    assert!(chains.explain(DIR, name("b").as_ref(), 4));
+}
+
+#[test]
+fn both_names_of_a_rename_are_of_one_change() {
+    let chains = chains(&[("a", 1, 2), ("from", 2, 3), ("to", 2, 3), ("b", 3, 4)]);
+    for changed in ["a", "from", "to", "b"] {
+        assert!(chains.explain(DIR, name(changed).as_ref(), 4), "{changed}");
+    }
+}
+
+#[test]
+fn a_change_without_the_version_before_it_explains_itself_alone() {
+    let mut chains = chains(&[("a", 1, 2)]);
+    chains.add(Time(0), DIR, name("b").as_ref(), None, 3);
+    chains.add(Time(0), DIR, name("c").as_ref(), None, 3);
+    assert!(!chains.explain(DIR, name("a").as_ref(), 3) && !chains.explain(DIR, name("b").as_ref(), 3));
+    assert!(chains.explain(DIR, name("c").as_ref(), 3));
+}
+
+#[test]
+fn chains_are_bounded_in_length_number_and_age() {
+    let mut chains = Chains::default();
+    for version in 0..=OWN_CHANGES_MAX as u64 {
+        let changed = Bytes::from(format!("{version}"));
+        chains.add(Time(0), DIR, Some(&changed), Some(version), version + 1);
+    }
+    assert!(!chains.explain(DIR, name("0").as_ref(), 2) && chains.explain(DIR, name("1").as_ref(), 2));
+    let old = Time(1) + OWN_AGE;
+    let last = OWN_CHANGES_MAX as u64 + 1;
+    chains.add(old, DIR, name("late").as_ref(), Some(last), last + 1);
+    assert!(!chains.explain(DIR, name("1").as_ref(), last + 1), "too long ago");
+    let another = |ino: usize| FileId { ino: ino as u64 + 2, ..DIR };
+    for ino in 0..OWN_OBJECTS_MAX {
+        chains.add(old, another(ino), None, Some(1), 2);
+    }
+    assert!(chains.0.len() <= OWN_OBJECTS_MAX && chains.explain(another(OWN_OBJECTS_MAX - 1), None, 2));
+    for ino in 0..OWN_OBJECTS_MAX {
+        chains.add(old + OWN_AGE + Duration::from_nanos(1), another(ino + OWN_OBJECTS_MAX), None, Some(1), 2);
+    }
+    assert_eq!(chains.0.len(), OWN_OBJECTS_MAX, "the old ones went first");
+}

@@ -1,0 +1,137 @@
+//! The recalls on their way to one holder, and those that it has not answered.
+
+use super::knowledge::Mark;
+use super::{Config, HolderKey, Output};
+use crate::limits::{RECALL_BYTES_MAX, RECALL_ITEMS_MAX};
+use crate::recall::{Item, Serial};
+use std::collections::VecDeque;
+use wirefs_op::Time;
+
+/// Items that travel together. Without items it is everything.
+#[derive(Debug)]
+pub(super) struct Batch {
+    /// What has to be forgotten.
+    pub(super) items: Vec<Item>,
+    /// What is forgotten once this batch and all before it are answered.
+    pub(super) mark: Mark,
+    /// When the first item was recalled for the first time.
+    pub(super) first: Time,
+    /// From when on the time counts that the answer takes.
+    since: Time,
+    bytes: usize,
+}
+
+impl Batch {
+    fn has_room(&self, item: &Item) -> bool {
+        let is_everything = self.items.is_empty();
+        let fits = self.bytes + item.bytes() <= RECALL_BYTES_MAX && self.items.len() < RECALL_ITEMS_MAX;
+        fits && !is_everything
+    }
+}
+
+/// A batch that was sent.
+#[derive(Debug)]
+struct Sent {
+    serial: Serial,
+    batch: Batch,
+    answered: bool,
+}
+
+/// Batches in order: first those sent, then those that are not yet.
+#[derive(Debug, Default)]
+pub(super) struct Delivery {
+    serial: Serial,
+    sent: VecDeque<Sent>,
+    unsent: VecDeque<Batch>,
+    items: usize,
+}
+
+impl Delivery {
+    /// Items that were not answered.
+    pub(super) fn items(&self) -> usize {
+        self.items
+    }
+
+    /// Whether nothing is under way.
+    pub(super) fn is_empty(&self) -> bool {
+        self.sent.is_empty() && self.unsent.is_empty()
+    }
+
+    /// Sends an item, with others that are not sent yet. Its batch clears `mark`.
+    pub(super) fn push(&mut self, now: Time, first: Time, item: Item, mark: Mark) {
+        self.items += 1;
+        let bytes = item.bytes();
+        match self.unsent.back_mut() {
+            Some(batch) if batch.has_room(&item) => {
+                batch.items.push(item);
+                batch.bytes += bytes;
+                batch.mark = mark;
+            }
+            Some(_) | None => {
+                self.unsent.push_back(Batch { items: vec![item], mark, first, since: now, bytes });
+            }
+        }
+    }
+
+    /// Sends that everything has to be forgotten.
+    pub(super) fn push_everything(&mut self, now: Time, first: Time, mark: Mark) {
+        self.unsent.push_back(Batch { items: Vec::new(), mark, first, since: now, bytes: 0 });
+    }
+
+    /// The last batch that is not sent yet clears `mark`.
+    pub(super) fn mark_last(&mut self, mark: Mark) {
+        if let Some(batch) = self.unsent.back_mut() {
+            batch.mark = mark;
+        }
+    }
+
+    /// Hands out what is not sent yet.
+    pub(super) fn flush(&mut self, holder: HolderKey, outputs: &mut VecDeque<Output>) {
+        for batch in self.unsent.drain(..) {
+            self.serial.0 += 1;
+            let serial = self.serial;
+            outputs.push_back(Output::Recall { holder, serial, items: batch.items.clone() });
+            self.sent.push_back(Sent { serial, batch, answered: false });
+        }
+    }
+
+    /// An answer came. Gives back the next batch that is answered together with all before it, as often as there is one.
+    pub(super) fn answered(&mut self, serial: Serial) -> Vec<Batch> {
+        if let Some(sent) = self.sent.iter_mut().find(|sent| sent.serial == serial) {
+            sent.answered = true;
+        }
+        let mut done = Vec::new();
+        while self.sent.front().is_some_and(|sent| sent.answered) {
+            done.extend(self.sent.pop_front().map(|sent| sent.batch));
+        }
+        self.items -= done.iter().map(|batch| batch.items.len()).sum::<usize>();
+        done
+    }
+
+    /// The connection broke: gives back what was not answered. Numbers from before mean nothing any more.
+    pub(super) fn take_back(&mut self) -> Vec<Batch> {
+        self.items = 0;
+        let sent = self.sent.drain(..).filter(|sent| !sent.answered).map(|sent| sent.batch);
+        sent.chain(self.unsent.drain(..)).collect()
+    }
+
+    /// The holder was silent, so that it may see the recalls only now.
+    pub(super) fn excuse_silence(&mut self, now: Time) {
+        for sent in &mut self.sent {
+            sent.batch.since = now;
+        }
+    }
+
+    /// Nobody waited for the answers up to now.
+    pub(super) fn start_anew(&mut self, now: Time) {
+        for batch in self.sent.iter_mut().map(|sent| &mut sent.batch).chain(&mut self.unsent) {
+            (batch.first, batch.since) = (now, now);
+        }
+    }
+
+    /// When the oldest must be answered.
+    pub(super) fn due(&self, config: &Config) -> Option<Time> {
+        let front = &self.sent.front()?.batch;
+        Some((front.since + config.answer).min(front.first + config.answer_max))
+    }
+}

@@ -1,0 +1,96 @@
+//! Holders come, are heard, answer, break off and go.
+
+use super::standing::Standing;
+use super::{Grantor, HolderKey, Output};
+use crate::recall::Serial;
+use wirefs_op::Time;
+
+/// What became of a holder that joined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Joined {
+    /// Nothing that it was granted before counts.
+    Fresh,
+    /// What it was granted before counts still, but for what it is told to forget now.
+    Kept,
+    /// There are too many holders: it is granted nothing.
+    Full,
+}
+
+impl Grantor {
+    /// A holder has attached, for the first time or again over another connection. What it missed meanwhile is recalled
+    /// ahead of the answer to anything that it asks over this connection.
+    pub fn join(&mut self, now: Time, holder: HolderKey) -> Joined {
+        self.orphan(now, holder);
+        if let Some(standing) = self.holders.get_mut(&holder) {
+            let kept = standing.join(now);
+            self.unsent.insert(holder);
+            return if kept { Joined::Kept } else { Joined::Fresh };
+        }
+        if self.holders.len() >= self.config.holders_max && !self.make_room(now) {
+            return Joined::Full;
+        }
+        self.holders.insert(holder, Standing::new(holder, now));
+        Joined::Fresh
+    }
+
+    /// Forgets the holder that has been silent the longest, if one has.
+    fn make_room(&mut self, now: Time) -> bool {
+        let is_gone = |standing: &Standing| standing.is_fenced() && !standing.is_connected();
+        let gone = self.holders.iter().filter(|(_, standing)| is_gone(standing));
+        let Some(key) = gone.min_by_key(|(_, standing)| standing.heard_at()).map(|(key, _)| *key) else {
+            return false;
+        };
+        self.outputs.push_back(Output::Forgotten(key));
+        self.forget(now, key);
+        true
+    }
+
+    /// A request of a holder came over the connection that it joined with, or a ping. The one that it joined by is not
+    /// among them: a holder that is told to start [`Joined::Fresh`] is told so each time until it has sent another.
+    pub fn heard(&mut self, now: Time, holder: HolderKey) {
+        let Some(standing) = self.holders.get_mut(&holder) else { return };
+        standing.confirm();
+        if standing.heard(now) {
+            self.unsent.insert(holder);
+        }
+    }
+
+    /// A holder says that it has forgotten what this recall named. That counts as hearing it, but not as a request.
+    pub fn recalled(&mut self, now: Time, holder: HolderKey, serial: Serial) {
+        let Some(standing) = self.holders.get_mut(&holder) else { return };
+        if standing.heard(now) {
+            self.unsent.insert(holder);
+        }
+        standing.answered(serial);
+        self.retry();
+    }
+
+    /// The connection that a holder joined with is gone. It may believe what it was granted until its leases have run out.
+    pub fn disconnected(&mut self, now: Time, holder: HolderKey) {
+        if let Some(standing) = self.holders.get_mut(&holder) {
+            standing.cut();
+            self.orphan(now, holder);
+            self.retry();
+        }
+    }
+
+    /// A holder has said that it is gone for good, so that nobody believes anything any more.
+    pub fn forget(&mut self, now: Time, holder: HolderKey) {
+        self.holders.remove(&holder);
+        self.orphan(now, holder);
+        // One that joins by the same key starts to count anew.
+        for work in self.jobs.values_mut() {
+            work.waits_not_for(holder);
+        }
+        self.retry();
+    }
+
+    /// Recalls everything from everybody: before the server stops, or when a watcher has lost count.
+    pub fn recall_everything(&mut self, now: Time) {
+        self.changes.ended_everywhere();
+        for (key, standing) in &mut self.holders {
+            standing.recall_all(now);
+            self.unsent.insert(*key);
+        }
+    }
+}

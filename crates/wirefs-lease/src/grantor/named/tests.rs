@@ -1,0 +1,42 @@
+//! Tests of counting recalls of names.
+
+use super::Named;
+use crate::limits::{NAMED_DIRECTORIES_MAX, NAMED_MAX, NAMED_SPAN};
+use std::time::Duration;
+use wirefs_op::{FileId, Time};
+
+fn id(ino: u64) -> FileId {
+    FileId { fs: 0, ino, generation: 1 }
+}
+
+#[test]
+fn the_ninth_name_within_ten_seconds_is_the_whole_directory() {
+    let mut named = Named::default();
+    for _ in 0..NAMED_MAX {
+        assert!(named.count(Time(0), id(1)));
+    }
+    assert!(named.count(Time(0), id(2)), "each directory is counted alone");
+    assert!(!named.count(Time(0) + NAMED_SPAN, id(1)));
+    assert!(named.count(Time(0) + NAMED_SPAN, id(1)), "it begins anew");
+}
+
+#[test]
+fn names_far_apart_stay_names() {
+    let mut named = Named::default();
+    let pace = NAMED_SPAN / u32::from(NAMED_MAX) + Duration::from_millis(1);
+    for step in 0..100 {
+        assert!(named.count(Time(0) + pace * step, id(1)), "step {step}");
+    }
+}
+
+#[test]
+fn directories_that_cannot_be_counted_are_recalled_whole_until_others_are_old() {
+    let mut named = Named::default();
+    for ino in 0..NAMED_DIRECTORIES_MAX as u64 {
+        assert!(named.count(Time(1), id(ino)));
+    }
+    assert!(!named.count(Time(1), id(u64::MAX)));
+    let later = Time(2) + NAMED_SPAN;
+    assert!(named.count(later, id(u64::MAX)));
+    assert_eq!(named.0.len(), 1);
+}

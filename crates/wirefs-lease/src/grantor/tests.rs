@@ -1,0 +1,115 @@
+//! Tests of the grantor, rule by rule; what the rules come to together is in the crate's `tests/suite`.
+
+mod bounds;
+mod changing;
+mod fencing;
+mod granting;
+mod joining;
+mod outside;
+mod recalling;
+
+use super::{Config, Grantor, HolderKey, JobKey, Joined, Output, Touch, Touched};
+use crate::recall::{Item, Serial};
+use bytes::Bytes;
+use std::time::Duration;
+use wirefs_op::{FileId, Time};
+
+const A: HolderKey = HolderKey(1);
+const B: HolderKey = HolderKey(2);
+const C: HolderKey = HolderKey(3);
+/// A directory and two files.
+const DIR: FileId = id(1);
+const F: FileId = id(10);
+const G: FileId = id(11);
+
+const fn id(ino: u64) -> FileId {
+    FileId { fs: 0, ino, generation: 1 }
+}
+
+fn whole(id: FileId) -> Touched {
+    Touched { id, name: None, exclusive: false, surprise: false }
+}
+
+fn named(id: FileId, name: &'static str) -> Touched {
+    Touched { id, name: Some(Bytes::from_static(name.as_bytes())), exclusive: true, surprise: false }
+}
+
+fn surprise(id: FileId) -> Touched {
+    Touched { surprise: true, ..whole(id) }
+}
+
+/// A grantor, a clock, and what came out.
+struct Bench {
+    grantor: Grantor,
+    now: Time,
+    jobs: u64,
+}
+
+impl Bench {
+    /// With these holders, each of which was heard at the beginning.
+    fn new(holders: &[HolderKey]) -> Bench {
+        Bench::with(Config::default(), holders)
+    }
+
+    fn with(config: Config, holders: &[HolderKey]) -> Bench {
+        let mut bench = Bench { grantor: Grantor::new(config, None), now: Time(0), jobs: 100 };
+        for holder in holders {
+            assert_eq!(bench.grantor.join(bench.now, *holder), Joined::Fresh);
+            bench.grantor.heard(bench.now, *holder);
+        }
+        assert_eq!(bench.outputs(), []);
+        bench
+    }
+
+    fn outputs(&mut self) -> Vec<Output> {
+        std::iter::from_fn(|| self.grantor.poll()).collect()
+    }
+
+    /// Time passes, in which these are heard each second.
+    fn pass(&mut self, seconds: u64, heard: &[HolderKey]) {
+        for _ in 0..seconds {
+            self.now = self.now + Duration::from_secs(1);
+            for holder in heard {
+                self.grantor.heard(self.now, *holder);
+            }
+            self.grantor.tick(self.now);
+        }
+    }
+
+    /// A job reads these for a holder. Which are granted?
+    fn read(&mut self, holder: HolderKey, ids: &[FileId]) -> Vec<bool> {
+        self.jobs += 1;
+        let job = JobKey(self.jobs);
+        self.grantor.begin(job);
+        let granted = self.grantor.grant(self.now, job, holder, ids);
+        self.grantor.end(job);
+        granted
+    }
+
+    fn grant(&mut self, holder: HolderKey, id: FileId) {
+        assert_eq!(self.read(holder, &[id]), [true]);
+    }
+
+    fn touch(&mut self, job: u64, holder: HolderKey, touched: &[Touched]) -> Touch {
+        self.grantor.begin(JobKey(job));
+        self.grantor.touch(self.now, JobKey(job), Some(holder), touched)
+    }
+
+    /// A change that nothing stands in the way of, from beginning to end.
+    fn change(&mut self, job: u64, holder: HolderKey, touched: &[Touched]) {
+        assert_eq!(self.touch(job, holder, touched), Touch::Clear);
+        self.grantor.end(JobKey(job));
+    }
+
+    fn recalled(&mut self, holder: HolderKey, serial: u64) {
+        self.grantor.recalled(self.now, holder, Serial(serial));
+    }
+}
+
+fn recall(holder: HolderKey, serial: u64, items: &[Item]) -> Output {
+    Output::Recall { holder, serial: Serial(serial), items: items.to_vec() }
+}
+
+fn retry(job: u64) -> Output {
+    Output::Retry(JobKey(job))
+}

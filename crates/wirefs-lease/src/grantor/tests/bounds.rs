@@ -1,0 +1,165 @@
+//! Everything is bounded, and nothing that is bounded makes a promise break.
+
+use super::{A, B, Bench, C, F, id, named, recall, retry, whole};
+use crate::grantor::{Config, HolderKey, JobKey, Joined, Output, Touch};
+use crate::limits::{CHANGES_MAX, DEFERRED_MAX, MISSED_MAX, OUTSTANDING_MAX, RECALL_ITEMS_MAX};
+use bytes::Bytes;
+use wirefs_op::FileId;
+
+fn ids(count: usize) -> Vec<FileId> {
+    (0..count as u64).map(|ino| id(1000 + ino)).collect()
+}
+
+#[test]
+fn when_too_much_is_known_the_largest_holder_loses_everything() {
+    let mut bench = Bench::with(Config { known_max: 10, ..Config::default() }, &[A, B, C]);
+    let ids = ids(12);
+    assert_eq!(bench.read(A, &ids[..6]), [true; 6]);
+    assert_eq!(bench.read(B, &ids[..4]), [true; 4]);
+    assert_eq!(bench.read(B, &ids[3..5]), [true, false], "what it knows already takes no room");
+    assert_eq!(bench.outputs(), [recall(A, 1, &[])]);
+    assert_eq!((bench.read(C, &ids[..1]), bench.grantor.known()), (vec![false], 10));
+    assert_eq!(bench.outputs(), [], "one at a time");
+    assert_eq!(bench.touch(1, C, &[whole(ids[5])]), Touch::Parked, "A may believe it still");
+    assert_eq!(bench.touch(2, C, &[whole(ids[11])]), Touch::Clear);
+    bench.recalled(A, 1);
+    assert_eq!((bench.outputs(), bench.grantor.known()), (vec![retry(1)], 4));
+    assert_eq!(bench.read(C, &ids[..6]), [true; 6]);
+}
+
+#[test]
+fn what_a_silent_holder_knows_makes_room_at_once() {
+    let mut bench = Bench::with(Config { known_max: 10, ..Config::default() }, &[A, B]);
+    let ids = ids(12);
+    bench.read(A, &ids[..8]);
+    bench.pass(20, &[B]);
+    assert_eq!(bench.read(B, &ids[..3]), [true, true, false]);
+    assert_eq!(
+        bench.read(B, &ids[..12]),
+        [true; 12][..10].iter().chain(&[false; 2]).copied().collect::<Vec<_>>()
+    );
+    bench.grantor.heard(bench.now, A);
+    assert!(bench.outputs().contains(&recall(A, 1, &[])));
+}
+
+#[test]
+fn what_is_missed_is_noted_up_to_a_limit_and_then_everything_is() {
+    for (count, named) in [(MISSED_MAX, true), (MISSED_MAX + 1, false)] {
+        let mut bench = Bench::new(&[A, B]);
+        let ids = ids(count + 1);
+        bench.read(A, &ids);
+        bench.pass(20, &[B]);
+        let touched: Vec<_> = ids[..count].iter().map(|id| whole(*id)).collect();
+        bench.change(1, B, &touched);
+        assert_eq!(bench.grantor.is_known(ids[count]), named);
+        bench.grantor.heard(bench.now, A);
+        let outputs = bench.outputs();
+        if named {
+            assert_eq!(outputs.len(), MISSED_MAX / RECALL_ITEMS_MAX);
+        } else {
+            assert_eq!(outputs, [recall(A, 1, &[])]);
+        }
+    }
+}
+
+#[test]
+fn what_is_missed_without_a_connection_is_waited_for_although_it_is_too_much_to_name() {
+    let mut bench = Bench::new(&[A, B]);
+    let ids = ids(MISSED_MAX + 2);
+    bench.read(A, &ids);
+    bench.grantor.disconnected(bench.now, A);
+    let touched: Vec<_> = ids[..=MISSED_MAX].iter().map(|id| whole(*id)).collect();
+    assert_eq!(bench.touch(1, B, &touched), Touch::Parked);
+    assert_eq!(bench.touch(2, B, &[whole(ids[MISSED_MAX + 1])]), Touch::Parked);
+    bench.grantor.join(bench.now, A);
+    assert_eq!(bench.outputs(), [recall(A, 1, &[])]);
+    bench.recalled(A, 1);
+    assert_eq!(bench.outputs(), [retry(1), retry(2)]);
+}
+
+#[test]
+fn a_holder_that_is_sent_too_much_is_told_to_forget_everything() {
+    let mut bench = Bench::new(&[A, B]);
+    let ids = ids(OUTSTANDING_MAX + 10);
+    bench.read(A, &ids);
+    let touched: Vec<_> = ids[..OUTSTANDING_MAX + 5].iter().map(|id| whole(*id)).collect();
+    assert_eq!(bench.touch(1, B, &touched), Touch::Parked);
+    assert_eq!(bench.touch(2, B, &[whole(ids[OUTSTANDING_MAX + 7])]), Touch::Parked);
+    bench.grantor.recall_everything(bench.now);
+    let outputs = bench.outputs();
+    let last = outputs.len() as u64;
+    assert_eq!(last as usize, OUTSTANDING_MAX / RECALL_ITEMS_MAX + 1);
+    assert_eq!(outputs.last(), Some(&recall(A, last, &[])));
+    assert_eq!(bench.read(A, &[F]), [false]);
+    for serial in 1..last {
+        bench.recalled(A, serial);
+    }
+    assert_eq!(bench.outputs(), []);
+    bench.recalled(A, last);
+    assert_eq!(bench.outputs(), [retry(1), retry(2)]);
+    assert_eq!(bench.read(A, &[F]), [true]);
+}
+
+#[test]
+fn too_much_under_way_when_the_connection_breaks_is_everything() {
+    let mut bench = Bench::new(&[A, B]);
+    let ids = ids(MISSED_MAX + 2);
+    bench.read(A, &ids);
+    let touched: Vec<_> = ids[..=MISSED_MAX].iter().map(|id| whole(*id)).collect();
+    assert_eq!(bench.touch(1, B, &touched), Touch::Parked);
+    bench.outputs();
+    bench.grantor.disconnected(bench.now, A);
+    assert_eq!(bench.touch(2, B, &[whole(ids[MISSED_MAX + 1])]), Touch::Parked);
+    bench.grantor.join(bench.now, A);
+    let outputs = bench.outputs();
+    let [Output::Recall { serial, items, .. }] = &outputs[..] else { panic!("{outputs:?}") };
+    assert!(items.is_empty());
+    bench.recalled(A, serial.0);
+    assert_eq!(bench.outputs(), [retry(1), retry(2)]);
+}
+
+#[test]
+fn a_job_from_before_all_changes_that_are_remembered_is_granted_nothing() {
+    let mut bench = Bench::new(&[A, B]);
+    bench.grantor.begin(JobKey(1));
+    for job in 0..=CHANGES_MAX as u64 {
+        bench.change(1000 + job, B, &[whole(id(2000 + job))]);
+    }
+    assert_eq!(bench.grantor.grant(bench.now, JobKey(1), A, &[F]), [false]);
+    bench.grant(A, F);
+}
+
+#[test]
+fn holders_are_bounded_and_the_one_silent_for_longest_makes_room() {
+    let mut bench = Bench::with(Config { holders_max: 3, ..Config::default() }, &[A, B, C]);
+    let other = HolderKey(9);
+    assert_eq!(bench.grantor.join(bench.now, other), Joined::Full);
+    assert_eq!(bench.read(other, &[F]), [false]);
+    bench.pass(1, &[A, B]);
+    bench.pass(1, &[A]);
+    bench.pass(20, &[]);
+    assert_eq!(bench.grantor.join(bench.now, other), Joined::Full, "they are silent, but connected");
+    bench.grantor.disconnected(bench.now, A);
+    bench.grantor.disconnected(bench.now, B);
+    assert_eq!(bench.grantor.join(bench.now, other), Joined::Fresh);
+    assert_eq!(bench.outputs(), [Output::Forgotten(B)]);
+    assert_eq!(bench.grantor.holders(), 3);
+    bench.grant(other, F);
+}
+
+#[test]
+fn reports_that_are_put_off_are_bounded() {
+    let mut bench = Bench::new(&[A]);
+    bench.grant(A, F);
+    let names: Vec<Bytes> = (0..=DEFERRED_MAX).map(|number| Bytes::from(number.to_string())).collect();
+    let touched: Vec<_> =
+        names.iter().map(|name| super::Touched { name: Some(name.clone()), ..named(F, "") }).collect();
+    assert_eq!(bench.touch(1, A, &touched), Touch::Clear);
+    for name in &names {
+        bench.grantor.changed_outside(bench.now, F, Some(name), None);
+    }
+    let last = names.last().cloned().unwrap();
+    assert_eq!(bench.outputs(), [recall(A, 1, &[crate::recall::Item::named(F, last)])]);
+    bench.grantor.end(JobKey(1));
+    assert_eq!(bench.outputs().len(), DEFERRED_MAX);
+}

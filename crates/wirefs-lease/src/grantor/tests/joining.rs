@@ -1,0 +1,138 @@
+//! Connections break, and holders come back.
+
+use super::{A, B, Bench, DIR, F, G, named, recall, retry, surprise, whole};
+use crate::grantor::{JobKey, Joined, Output, Touch};
+use crate::recall::Item;
+
+#[test]
+fn what_was_not_answered_before_the_connection_broke_is_told_again() {
+    let mut bench = Bench::new(&[A, B]);
+    bench.grant(A, F);
+    bench.grant(A, G);
+    bench.touch(1, B, &[whole(F)]);
+    assert_eq!(bench.outputs(), [recall(A, 1, &[Item::whole(F)])]);
+    bench.grantor.disconnected(bench.now, A);
+    assert_eq!(bench.touch(2, B, &[whole(G)]), Touch::Parked, "it may believe that still");
+    assert_eq!(bench.outputs(), [], "it cannot be told");
+    bench.pass(5, &[B]);
+    assert_eq!(bench.grantor.join(bench.now, A), Joined::Kept);
+    assert_eq!(bench.outputs(), [recall(A, 2, &[Item::whole(F), Item::whole(G)])]);
+    bench.recalled(A, 1);
+    assert_eq!(bench.outputs(), [], "that number was of the connection before");
+    bench.recalled(A, 2);
+    assert_eq!(bench.outputs(), [retry(1), retry(2)]);
+}
+
+#[test]
+fn a_connection_that_is_replaced_is_as_one_that_broke() {
+    let mut bench = Bench::new(&[A, B]);
+    bench.grant(A, F);
+    bench.touch(1, B, &[whole(F)]);
+    bench.outputs();
+    assert_eq!(bench.grantor.join(bench.now, A), Joined::Kept);
+    assert_eq!(bench.outputs(), [recall(A, 2, &[Item::whole(F)])]);
+}
+
+#[test]
+fn a_holder_without_a_connection_is_granted_nothing() {
+    let mut bench = Bench::new(&[A]);
+    bench.grantor.disconnected(bench.now, A);
+    assert_eq!(bench.read(A, &[F]), [false]);
+    bench.grantor.join(bench.now, A);
+    bench.grant(A, F);
+}
+
+#[test]
+fn a_holder_without_a_connection_is_waited_for_until_its_leases_have_run_out() {
+    let mut bench = Bench::new(&[A, B]);
+    bench.grant(A, F);
+    bench.pass(3, &[A, B]);
+    bench.grantor.disconnected(bench.now, A);
+    assert_eq!(bench.touch(1, B, &[whole(F)]), Touch::Parked);
+    bench.pass(19, &[B]);
+    assert_eq!(bench.outputs(), []);
+    bench.pass(1, &[B]);
+    assert_eq!(bench.outputs(), [retry(1)]);
+    bench.change(1, B, &[whole(F)]);
+    assert_eq!(bench.grantor.join(bench.now, A), Joined::Kept);
+    assert_eq!(bench.outputs(), [recall(A, 1, &[Item::whole(F)])], "it comes to know of it late");
+}
+
+#[test]
+fn that_nothing_counts_is_told_until_the_holder_has_seen_it() {
+    let mut bench = Bench::new(&[]);
+    for _ in 0..3 {
+        assert_eq!(bench.grantor.join(bench.now, A), Joined::Fresh);
+        // It answers a recall of its time before, perhaps ahead of the reply.
+        bench.recalled(A, 7);
+        bench.grantor.disconnected(bench.now, A);
+        bench.grantor.heard(bench.now, A);
+    }
+    assert_eq!(bench.grantor.join(bench.now, A), Joined::Fresh);
+    bench.grantor.heard(bench.now, A);
+    assert_eq!(bench.grantor.join(bench.now, A), Joined::Kept);
+}
+
+#[test]
+fn what_an_own_change_led_to_is_told_when_its_reply_cannot_come() {
+    let mut bench = Bench::new(&[A]);
+    bench.grant(A, F);
+    bench.grant(A, DIR);
+    assert_eq!(bench.touch(1, A, &[whole(F), named(DIR, "x")]), Touch::Clear);
+    bench.grantor.disconnected(bench.now, A);
+    assert_eq!(bench.grantor.join(bench.now, A), Joined::Kept);
+    assert_eq!(bench.outputs(), [recall(A, 1, &[Item::named(DIR, "x"), Item::whole(F)])]);
+    assert_eq!(bench.read(A, &[F, DIR]), [false, false], "it is changed still");
+    bench.grantor.end(JobKey(1));
+    assert_eq!(bench.read(A, &[F, DIR]), [true, true]);
+    assert!(bench.grantor.touching.is_empty());
+}
+
+#[test]
+fn a_change_whose_connection_broke_before_it_was_clear_waits_for_its_own_holder() {
+    let mut bench = Bench::new(&[A, B]);
+    bench.grant(A, F);
+    bench.grant(A, G);
+    bench.grant(B, F);
+    assert_eq!(bench.touch(1, A, &[whole(F), surprise(G)]), Touch::Parked);
+    assert_eq!(bench.outputs(), [recall(A, 1, &[Item::whole(G)]), recall(B, 1, &[Item::whole(F)])]);
+    bench.grantor.join(bench.now, A);
+    assert_eq!(bench.outputs(), [recall(A, 2, &[Item::whole(F), Item::whole(G)])]);
+    bench.recalled(B, 1);
+    assert_eq!(bench.outputs(), []);
+    bench.recalled(A, 2);
+    assert_eq!(bench.outputs(), [retry(1)]);
+    assert_eq!(bench.grantor.touch(bench.now, JobKey(1), None, &[whole(F), surprise(G)]), Touch::Clear);
+    bench.grantor.end(JobKey(1));
+    assert!(bench.grantor.touching.is_empty());
+}
+
+#[test]
+fn a_change_of_an_expelled_holder_waits_for_it_like_any_other() {
+    let mut bench = Bench::new(&[A, B]);
+    bench.grant(A, F);
+    bench.grant(A, G);
+    bench.grant(B, F);
+    assert_eq!(bench.touch(2, B, &[whole(G)]), Touch::Parked);
+    bench.pass(5, &[A, B]);
+    assert_eq!(bench.touch(1, A, &[whole(F)]), Touch::Parked);
+    bench.outputs();
+    bench.pass(5, &[A, B]);
+    bench.recalled(B, 1);
+    assert_eq!(bench.outputs(), [Output::Expel(A)]);
+    bench.pass(20, &[B]);
+    assert_eq!(bench.outputs(), [Output::Forgotten(A), retry(2), retry(1)]);
+}
+
+#[test]
+fn a_job_that_turns_out_to_be_of_nobody_tells_who_it_was_of() {
+    let mut bench = Bench::new(&[A]);
+    bench.grant(A, F);
+    assert_eq!(bench.touch(1, A, &[whole(F)]), Touch::Clear);
+    assert_eq!(bench.grantor.touch(bench.now, JobKey(1), None, &[whole(F)]), Touch::Parked);
+    assert_eq!(bench.outputs(), [recall(A, 1, &[Item::whole(F)])]);
+    bench.recalled(A, 1);
+    assert_eq!(bench.grantor.touch(bench.now, JobKey(1), Some(A), &[whole(F), whole(G)]), Touch::Clear);
+    bench.grantor.end(JobKey(1));
+    assert!(bench.grantor.touching.is_empty());
+}

@@ -1,0 +1,127 @@
+//! What programs on the server change.
+
+use super::{A, B, Bench, Bytes, DIR, F, G, named, recall, retry, whole};
+use crate::grantor::{JobKey, Output, Touch};
+use crate::recall::Item;
+
+fn x() -> Bytes {
+    Bytes::from_static(b"x")
+}
+
+#[test]
+fn all_who_know_it_are_told_and_nobody_waits() {
+    let mut bench = Bench::new(&[A, B]);
+    bench.grant(A, F);
+    bench.grant(B, DIR);
+    bench.grantor.changed_outside(bench.now, F, None, Some(5));
+    bench.grantor.changed_outside(bench.now, DIR, Some(&x()), None);
+    assert_eq!(bench.outputs(), [recall(A, 1, &[Item::whole(F)]), recall(B, 1, &[Item::named(DIR, x())])]);
+    assert!(!bench.grantor.is_known(F) && bench.grantor.is_known(DIR));
+    assert_eq!(bench.touch(1, B, &[whole(F)]), Touch::Parked, "A may not have forgotten it yet");
+    bench.recalled(A, 1);
+    assert_eq!(bench.outputs(), [retry(1)]);
+}
+
+#[test]
+fn what_was_read_before_is_not_granted_after() {
+    let mut bench = Bench::new(&[A]);
+    bench.grantor.begin(JobKey(1));
+    bench.grantor.changed_outside(bench.now, F, None, None);
+    assert_eq!(bench.grantor.grant(bench.now, JobKey(1), A, &[F, G]), [false, true]);
+    bench.grant(A, F);
+}
+
+#[test]
+fn own_changes_are_recognised() {
+    let mut bench = Bench::new(&[A]);
+    bench.grant(A, F);
+    assert_eq!(bench.touch(1, A, &[whole(F)]), Touch::Clear);
+    bench.grantor.own_change(bench.now, F, None, Some(4), 5);
+    bench.grantor.changed_outside(bench.now, F, None, Some(5));
+    bench.grantor.end(JobKey(1));
+    bench.grantor.changed_outside(bench.now, F, None, Some(5));
+    assert_eq!(bench.outputs(), []);
+    bench.grantor.changed_outside(bench.now, F, None, Some(6));
+    assert_eq!(bench.outputs(), [recall(A, 1, &[Item::whole(F)])]);
+}
+
+#[test]
+fn what_may_be_an_own_change_under_way_is_looked_at_again_when_it_is_over() {
+    let mut bench = Bench::new(&[A]);
+    bench.grant(A, DIR);
+    assert_eq!(bench.touch(1, A, &[named(DIR, "x")]), Touch::Clear);
+    // Seen in the middle of it.
+    bench.grantor.changed_outside(bench.now, DIR, Some(&x()), Some(7));
+    bench.grantor.changed_outside(bench.now, DIR, Some(&x()), Some(7));
+    assert_eq!(bench.outputs(), []);
+    bench.grantor.own_change(bench.now, DIR, Some(&x()), Some(4), 5);
+    bench.grantor.end(JobKey(1));
+    assert_eq!(bench.outputs(), [Output::Verify(Item::named(DIR, x()))], "once");
+    bench.grantor.changed_outside(bench.now, DIR, Some(&x()), Some(5));
+    assert_eq!(bench.outputs(), [], "it was the own one");
+    bench.grantor.changed_outside(bench.now, DIR, Some(&x()), Some(6));
+    assert_eq!(bench.outputs(), [recall(A, 1, &[Item::named(DIR, x())])]);
+}
+
+#[test]
+fn what_was_reported_at_the_version_that_the_own_change_left_needs_no_second_look() {
+    let mut bench = Bench::new(&[A]);
+    bench.grant(A, DIR);
+    assert_eq!(bench.touch(1, A, &[named(DIR, "x")]), Touch::Clear);
+    bench.grantor.changed_outside(bench.now, DIR, Some(&x()), Some(5));
+    bench.grantor.own_change(bench.now, DIR, Some(&x()), Some(4), 5);
+    bench.grantor.end(JobKey(1));
+    assert_eq!(bench.outputs(), []);
+}
+
+#[test]
+fn another_name_or_a_change_that_waits_is_told_at_once() {
+    let mut bench = Bench::new(&[A, B]);
+    bench.grant(A, DIR);
+    bench.grant(B, F);
+    assert_eq!(bench.touch(1, A, &[named(DIR, "x")]), Touch::Clear);
+    assert_eq!(bench.touch(2, A, &[whole(F)]), Touch::Parked);
+    bench.outputs();
+    let y = Bytes::from_static(b"y");
+    bench.grantor.changed_outside(bench.now, DIR, Some(&y), Some(5));
+    assert_eq!(bench.outputs(), [recall(A, 1, &[Item::named(DIR, y)])]);
+    bench.grant(A, G);
+    bench.grantor.changed_outside(bench.now, F, None, Some(5));
+    bench.recalled(B, 1);
+    assert_eq!(bench.outputs(), [retry(2)]);
+    bench.grantor.end(JobKey(2));
+    assert_eq!(bench.outputs(), [], "nothing was put off");
+}
+
+#[test]
+fn everything_is_recalled_from_everybody() {
+    let mut bench = Bench::new(&[A, B]);
+    bench.grant(A, F);
+    bench.grantor.begin(JobKey(1));
+    bench.grantor.recall_everything(bench.now);
+    bench.grantor.recall_everything(bench.now);
+    assert_eq!(bench.outputs(), [recall(A, 1, &[])], "who has nothing is told nothing, and nobody twice");
+    assert_eq!(bench.grantor.grant(bench.now, JobKey(1), B, &[G]), [false], "that may have changed too");
+    assert_eq!((bench.read(A, &[G]), bench.read(B, &[G])), (vec![false], vec![true]));
+    assert_eq!(bench.touch(2, B, &[whole(F)]), Touch::Parked);
+    assert!(!bench.grantor.is_idle());
+    bench.recalled(A, 1);
+    assert_eq!(bench.outputs(), [retry(2)]);
+    bench.grant(A, G);
+}
+
+#[test]
+fn a_server_is_idle_when_nobody_may_believe_anything() {
+    let mut bench = Bench::new(&[A, B]);
+    assert!(bench.grantor.is_idle());
+    bench.grant(A, F);
+    bench.grant(B, F);
+    assert!(!bench.grantor.is_idle());
+    bench.grantor.recall_everything(bench.now);
+    bench.outputs();
+    assert!(!bench.grantor.is_idle());
+    bench.recalled(A, 1);
+    assert!(!bench.grantor.is_idle());
+    bench.pass(20, &[]);
+    assert!(bench.grantor.is_idle(), "one has answered, the other's leases have run out");
+}

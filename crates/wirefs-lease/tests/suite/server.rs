@@ -1,0 +1,401 @@
+//! The server: requests become jobs, which read and change in steps with time between them.
+
+use crate::flaws::Flaw;
+use crate::seat::static_name;
+use crate::store::{DIRECTORIES, Fact, NAMES, Value, id};
+use crate::wire::{Ask, Change, Connection, Down, Up, What};
+use crate::world::{Changer, Event, World};
+use bytes::Bytes;
+use std::collections::{BTreeMap, VecDeque};
+use wirefs_lease::{Config, Grantor, HolderKey, JobKey, Joined, Output, Touch, Touched};
+use wirefs_op::FileId;
+
+/// How far a job is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    Read,
+    ReadRest,
+    Reply,
+    Start,
+    Parked,
+    Victims,
+    Apply,
+    ReplyChange,
+    End,
+}
+
+#[derive(Debug)]
+pub(crate) struct Work {
+    seat: Option<usize>,
+    connection: Option<Connection>,
+    request: u64,
+    ask: Ask,
+    pub(crate) step: Step,
+    seen: Vec<(Fact, Value)>,
+    victims: Vec<u64>,
+    /// The connection broke while it was clear to go on.
+    cut_when_clear: bool,
+    /// The directories that nobody else changes names in meanwhile.
+    pub(crate) alone_in: Vec<u64>,
+}
+
+pub(crate) struct Server {
+    pub(crate) grantor: Grantor,
+    pub(crate) config: Config,
+    pub(crate) connections: Vec<Option<Connection>>,
+    pub(crate) jobs: BTreeMap<u64, Work>,
+    pub(crate) lanes: Vec<VecDeque<u64>>,
+    jobs_begun: u64,
+    /// Recalls and jobs that were parked, for the record.
+    pub(crate) recalls: u64,
+    pub(crate) parked: u64,
+    pub(crate) expelled: u64,
+}
+
+impl Server {
+    pub(crate) fn new(config: Config, seats: usize) -> Server {
+        Server {
+            grantor: Grantor::new(config, None),
+            config,
+            connections: vec![None; seats],
+            jobs: BTreeMap::new(),
+            // One more for those who take no leases.
+            lanes: vec![VecDeque::new(); seats + 1],
+            jobs_begun: 0,
+            recalls: 0,
+            parked: 0,
+            expelled: 0,
+        }
+    }
+}
+
+fn key(seat: usize) -> HolderKey {
+    HolderKey(seat as u64)
+}
+
+impl World {
+    /// Carries out what the grantor wants.
+    pub(crate) fn pump(&mut self, drops_recalls: bool) {
+        while let Some(output) = self.server.grantor.poll() {
+            self.log.push(format!("              -> {output:?}"));
+            match output {
+                Output::Recall { holder, serial, items } => {
+                    self.server.recalls += 1;
+                    let seat = holder.0 as usize;
+                    if self.server.connections[seat].is_none() {
+                        self.fail(format!("a recall for {holder:?}, which is not connected"));
+                    }
+                    if !drops_recalls {
+                        self.down(seat, Down::Recall(serial, items));
+                    }
+                }
+                Output::Retry(JobKey(job)) => {
+                    if self.server.jobs.get(&job).is_none_or(|work| work.step != Step::Parked) {
+                        self.fail(format!("job {job} is to be carried out again and is not parked"));
+                    } else if self.flaw != Some(Flaw::LosesTheParked) {
+                        self.proceed(job, Step::Start);
+                    }
+                }
+                Output::Expel(holder) => {
+                    self.server.expelled += 1;
+                    let seat = holder.0 as usize;
+                    self.down(seat, Down::Closed);
+                    self.cut_jobs(seat);
+                    self.server.connections[seat] = None;
+                    if self.flaw == Some(Flaw::ForgetsTheExpelled) {
+                        self.server.grantor.forget(self.now, holder);
+                    }
+                }
+                Output::Forgotten(_) => {}
+                Output::Verify(item) => {
+                    let name = item.name.map(|name| static_name(&name));
+                    self.later(1, 200_000, Event::Watch(item.id.ino, name));
+                }
+            }
+        }
+        self.schedule_tick();
+    }
+
+    pub(crate) fn receive(&mut self, seat: usize, connection: Connection, up: Up) {
+        let holder = key(seat);
+        if let Up::Attach = up {
+            self.cut_jobs(seat);
+            self.server.connections[seat] = Some(connection);
+            let joined = self.server.grantor.join(self.now, holder);
+            self.pump(self.flaw == Some(Flaw::LosesWhatWasMissed));
+            self.down(seat, Down::Attached { kept: joined == Joined::Kept });
+            return;
+        }
+        if self.server.connections[seat] != Some(connection) {
+            return;
+        }
+        match up {
+            Up::Attach => {}
+            Up::Recalled(serial) => {
+                self.server.grantor.recalled(self.now, holder, serial);
+                self.pump(false);
+            }
+            Up::Request(request, ask) => {
+                self.server.grantor.heard(self.now, holder);
+                self.pump(false);
+                self.take(Some(seat), Some(connection), request, ask);
+            }
+        }
+    }
+
+    /// A connection is gone as the server sees it.
+    pub(crate) fn cut_jobs(&mut self, seat: usize) {
+        for work in self.server.jobs.values_mut().filter(|work| work.seat == Some(seat)) {
+            let is_clear = matches!(work.step, Step::Victims | Step::Apply | Step::ReplyChange | Step::End);
+            work.cut_when_clear |= is_clear && self.server.connections[seat] == work.connection;
+        }
+    }
+
+    /// A request becomes a job; changes of one session take turns.
+    pub(crate) fn take(
+        &mut self,
+        seat: Option<usize>,
+        connection: Option<Connection>,
+        request: u64,
+        ask: Ask,
+    ) {
+        let job = self.server.jobs_begun;
+        self.server.jobs_begun += 1;
+        let is_change = matches!(ask, Ask::Change(_));
+        let step = if is_change { Step::Start } else { Step::Read };
+        let work = Work {
+            seat,
+            connection,
+            request,
+            ask,
+            step,
+            seen: Vec::new(),
+            victims: Vec::new(),
+            cut_when_clear: false,
+            alone_in: Vec::new(),
+        };
+        self.server.jobs.insert(job, work);
+        if !is_change {
+            return self.proceed(job, step);
+        }
+        let lane = &mut self.server.lanes[seat.unwrap_or(self.seats.len())];
+        lane.push_back(job);
+        if lane.len() == 1 {
+            self.proceed(job, step);
+        }
+    }
+
+    fn proceed(&mut self, job: u64, step: Step) {
+        if let Some(work) = self.server.jobs.get_mut(&job) {
+            work.step = step;
+        }
+        self.later(0, 40_000, Event::Step(job));
+    }
+
+    pub(crate) fn step(&mut self, job: u64) {
+        let Some(mut work) = self.server.jobs.remove(&job) else { return };
+        let next = match work.step {
+            Step::Read => {
+                self.server.grantor.begin(JobKey(job));
+                let facts = self.asked_for(&work.ask);
+                let first = facts.len() / 2;
+                work.seen = facts.iter().take(first).map(|fact| (*fact, self.store.value(*fact))).collect();
+                Some(Step::ReadRest)
+            }
+            Step::ReadRest => {
+                let facts = self.asked_for(&work.ask);
+                let rest = facts.iter().filter(|fact| !work.seen.iter().any(|(seen, _)| seen == *fact));
+                let rest: Vec<_> = rest.map(|fact| (*fact, self.store.value(*fact))).collect();
+                work.seen.extend(rest);
+                Some(Step::Reply)
+            }
+            Step::Reply => {
+                self.reply(job, &work);
+                self.server.grantor.end(JobKey(job));
+                self.pump(false);
+                return;
+            }
+            Step::Start => self.start(job, &mut work),
+            Step::Parked => return self.fail(format!("job {job} goes on although it is parked")),
+            Step::Victims => self.find_victims(job, &mut work),
+            Step::Apply => {
+                self.apply(job, &mut work);
+                Some(Step::ReplyChange)
+            }
+            Step::ReplyChange => {
+                work.seen = work.seen.iter().map(|(fact, _)| (*fact, self.store.value(*fact))).collect();
+                self.reply(job, &work);
+                Some(Step::End)
+            }
+            Step::End => return self.end(job, &work),
+        };
+        let step = next.unwrap_or(Step::Parked);
+        self.server.jobs.insert(job, work);
+        match next {
+            Some(step) => self.proceed(job, step),
+            None => {
+                self.server.parked += 1;
+                if let Some(work) = self.server.jobs.get_mut(&job) {
+                    work.step = step;
+                }
+            }
+        }
+        self.pump(false);
+    }
+
+    /// What a reply to this tells, as the names are now.
+    fn asked_for(&self, ask: &Ask) -> Vec<Fact> {
+        let meaning = |directory, name| self.store.name(directory, name).map(Fact::Attributes);
+        match ask {
+            Ask::Ping | Ask::Change(_) => Vec::new(),
+            Ask::Attributes(object) => vec![Fact::Attributes(*object)],
+            Ask::Lookup(directory, name) => {
+                [Fact::Name(*directory, name)].into_iter().chain(meaning(*directory, name)).collect()
+            }
+            Ask::List(directory) => {
+                let names = NAMES.into_iter().map(|name| Fact::Name(*directory, name));
+                let objects = NAMES.into_iter().filter_map(|name| meaning(*directory, name));
+                [Fact::Attributes(*directory)].into_iter().chain(names).chain(objects).collect()
+            }
+        }
+    }
+
+    fn reply(&mut self, job: u64, work: &Work) {
+        let (Some(seat), Some(connection)) = (work.seat, work.connection) else { return };
+        if self.flaw == Some(Flaw::GrantsWhatChanged) {
+            self.server.grantor.begin(JobKey(job));
+        }
+        let ids: Vec<FileId> = work.seen.iter().map(|(fact, _)| id(object(*fact))).collect();
+        let granted = self.server.grantor.grant(self.now, JobKey(job), key(seat), &ids);
+        self.pump(false);
+        if self.server.connections[seat] == Some(connection) {
+            let told = work.seen.iter().zip(granted).map(|((fact, value), leased)| (*fact, *value, leased));
+            self.down(seat, Down::Reply(work.request, told.collect()));
+        }
+    }
+
+    /// On whose behalf the job changes something: of nobody who could see the reply, if the connection is another now.
+    fn on_behalf_of(&self, work: &Work) -> Option<HolderKey> {
+        let seat = work.seat?;
+        let is_there =
+            self.server.connections[seat] == work.connection || self.flaw == Some(Flaw::HidesSurprises);
+        is_there.then_some(key(seat))
+    }
+
+    fn touch(&mut self, job: u64, work: &Work, touched: &[Touched]) -> bool {
+        let holder = self.on_behalf_of(work);
+        let verdict = self.server.grantor.touch(self.now, JobKey(job), holder, touched);
+        self.log.push(format!("              job {job} for {holder:?} {verdict:?}: {touched:?}"));
+        verdict == Touch::Clear || self.flaw == Some(Flaw::ChangesTheParked)
+    }
+
+    fn touched_object(&self, change: &Change, object: u64) -> Touched {
+        let surprise = !change.expected.contains(&object) && self.flaw != Some(Flaw::HidesSurprises);
+        Touched { id: id(object), name: None, exclusive: false, surprise }
+    }
+
+    fn start(&mut self, job: u64, work: &mut Work) -> Option<Step> {
+        let Ask::Change(change) = work.ask.clone() else { return None };
+        self.server.grantor.begin(JobKey(job));
+        let mut touched: Vec<Touched> = Vec::new();
+        for (directory, name) in change.what.names() {
+            touched.push(Touched {
+                id: id(directory),
+                name: Some(Bytes::from_static(name.as_bytes())),
+                exclusive: self.flaw != Some(Flaw::SharesDirectories),
+                surprise: false,
+            });
+        }
+        work.victims.clear();
+        match change.what {
+            What::Write(directory, name) => {
+                work.victims = self.store.name(directory, name).into_iter().collect();
+                touched.extend(work.victims.iter().map(|object| self.touched_object(&change, *object)));
+            }
+            What::Chmod(directory) => {
+                touched.push(Touched { id: id(directory), name: None, exclusive: false, surprise: false });
+            }
+            What::Create(..) | What::Unlink(..) | What::Rename(..) => {}
+        }
+        if !self.touch(job, work, &touched) {
+            return None;
+        }
+        work.alone_in = change.what.names().into_iter().map(|(directory, _)| directory).collect();
+        Some(Step::Victims)
+    }
+
+    fn find_victims(&mut self, job: u64, work: &mut Work) -> Option<Step> {
+        let Ask::Change(change) = work.ask.clone() else { return None };
+        if let What::Unlink(..) | What::Rename(..) = change.what {
+            let meaning = |(directory, name)| self.store.name(directory, name);
+            work.victims = change.what.victims().into_iter().filter_map(meaning).collect();
+            let touched = work.victims.iter().map(|object| self.touched_object(&change, *object));
+            let touched: Vec<Touched> = touched.collect();
+            if self.flaw != Some(Flaw::TouchesNoVictim) && !self.touch(job, work, &touched) {
+                work.alone_in.clear();
+                return None;
+            }
+        }
+        Some(Step::Apply)
+    }
+
+    fn apply(&mut self, job: u64, work: &mut Work) {
+        let Ask::Change(Change { what, .. }) = work.ask else { return };
+        let before: Vec<(u64, Option<u64>)> = DIRECTORIES.map(|dir| (dir, self.store.version(dir))).to_vec();
+        let is_seats = work.cut_when_clear || self.on_behalf_of(work).is_some();
+        let changer = match work.seat {
+            Some(seat) if is_seats => Changer::Seat(seat, work.request),
+            Some(_) | None => Changer::Nobody,
+        };
+        let mut facts = what.facts();
+        let allowed: Vec<u64> = work.victims.clone();
+        let changed = self.change(what, &allowed, changer);
+        facts.extend(changed.iter().map(|object| Fact::Attributes(*object)));
+        facts.sort();
+        facts.dedup();
+        self.check_apart(job, work);
+        for fact in &facts {
+            let (object, name) = match fact {
+                Fact::Attributes(object) => (*object, None),
+                Fact::Name(directory, name) => (*directory, Some(*name)),
+            };
+            let bytes = name.map(|name| Bytes::from_static(name.as_bytes()));
+            let old = before.iter().find(|(dir, _)| *dir == object).and_then(|(_, version)| *version);
+            // A directory's own attributes change with its names; that is one change, reported by name.
+            let by_name = name.is_none() && DIRECTORIES.contains(&object) && !matches!(what, What::Chmod(_));
+            if let Some(version) = self.store.version(object).filter(|_| !by_name) {
+                self.server.grantor.own_change(self.now, id(object), bytes.as_ref(), old, version);
+                self.later(100, 300_000, Event::Watch(object, name));
+            }
+        }
+        work.seen = facts.iter().map(|fact| (*fact, None)).collect();
+    }
+
+    fn end(&mut self, job: u64, work: &Work) {
+        self.server.grantor.end(JobKey(job));
+        let lane = &mut self.server.lanes[work.seat.unwrap_or(self.seats.len())];
+        lane.pop_front();
+        if let Some(next) = lane.front().copied() {
+            self.proceed(next, Step::Start);
+        }
+        self.pump(false);
+    }
+
+    /// A watcher looks at what changed, and reports it.
+    pub(crate) fn watch(&mut self, object: u64, name: Option<&'static str>) {
+        if self.flaw == Some(Flaw::WatchesNothing) {
+            return;
+        }
+        let name = name.map(|name| Bytes::from_static(name.as_bytes()));
+        let version = self.store.version(object);
+        self.server.grantor.changed_outside(self.now, id(object), name.as_ref(), version);
+        self.pump(false);
+    }
+}
+
+/// The object whose lease covers a fact.
+fn object(fact: Fact) -> u64 {
+    match fact {
+        Fact::Attributes(object) | Fact::Name(object, _) => object,
+    }
+}

@@ -1,0 +1,85 @@
+//! What is true: the directories and files of the server.
+
+use std::collections::BTreeMap;
+use wirefs_op::FileId;
+
+/// Names in use; few, so that clients meet.
+pub(crate) const NAMES: [&str; 4] = ["a", "b", "c", "d"];
+/// The directories: they are always there.
+pub(crate) const DIRECTORIES: [u64; 3] = [1, 2, 3];
+
+/// Something that a client can believe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Fact {
+    /// The attributes of an object.
+    Attributes(u64),
+    /// What a name in a directory means.
+    Name(u64, &'static str),
+}
+
+/// What a fact says: a version, or an object; nothing when there is no such name.
+pub(crate) type Value = Option<u64>;
+
+#[derive(Default)]
+pub(crate) struct Store {
+    versions: BTreeMap<u64, u64>,
+    names: BTreeMap<(u64, &'static str), u64>,
+    clock: u64,
+}
+
+pub(crate) fn id(ino: u64) -> FileId {
+    FileId { fs: 0, ino, generation: 1 }
+}
+
+impl Store {
+    pub(crate) fn new() -> Store {
+        let mut store = Store { clock: 1000, ..Store::default() };
+        for directory in DIRECTORIES {
+            store.change(directory);
+            for name in &NAMES[..2] {
+                store.create(directory, name);
+            }
+        }
+        store
+    }
+
+    pub(crate) fn value(&self, fact: Fact) -> Value {
+        match fact {
+            Fact::Attributes(object) => self.version(object),
+            Fact::Name(directory, name) => self.name(directory, name),
+        }
+    }
+
+    pub(crate) fn version(&self, object: u64) -> Option<u64> {
+        self.versions.get(&object).copied()
+    }
+
+    pub(crate) fn name(&self, directory: u64, name: &'static str) -> Option<u64> {
+        self.names.get(&(directory, name)).copied()
+    }
+
+    /// The object gets another version.
+    pub(crate) fn change(&mut self, object: u64) {
+        self.clock += 1;
+        self.versions.insert(object, self.clock);
+    }
+
+    pub(crate) fn create(&mut self, directory: u64, name: &'static str) {
+        self.clock += 1;
+        let object = self.clock;
+        self.change(object);
+        self.bind(directory, name, Some(object));
+    }
+
+    /// Lets a name mean something else; the directory changes, and whatever loses or gains the name.
+    pub(crate) fn bind(&mut self, directory: u64, name: &'static str, object: Option<u64>) {
+        let before = match object {
+            Some(object) => self.names.insert((directory, name), object),
+            None => self.names.remove(&(directory, name)),
+        };
+        self.change(directory);
+        for object in before.into_iter().chain(object) {
+            self.change(object);
+        }
+    }
+}
