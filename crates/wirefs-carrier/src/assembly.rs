@@ -1,27 +1,28 @@
 //! Cuts a byte stream into message bodies.
 
-use bytes::{Buf, Bytes, BytesMut};
+mod buffer;
+
+use bytes::Bytes;
 use wirefs_op::limits::{MESSAGE_BYTES_MAX, MESSAGE_BYTES_MIN};
 
-use crate::limits::{COPY_BYTES_MAX, READ_BYTES_MIN, RECEIVE_BYTES_MAX};
+use crate::limits::{READ_BYTES_MAX, READ_BYTES_MIN};
 use crate::lost::{CarrierLost, PeerFault};
+use buffer::Buffer;
 
 const SIZE_WORD_BYTES: usize = 4;
 
 /// The receive buffer of one carrier, and what has arrived in it but is not yet taken.
-///
-/// INVARIANT: the buffer's capacity never exceeds `RECEIVE_BYTES_MAX` plus one message.
 #[derive(Debug)]
 pub(crate) struct Assembly {
-    buffer: BytesMut,
-    /// How much to ask the carrier for at once. Follows the traffic, so that an idle carrier holds little memory.
+    buffer: Buffer,
+    /// How much usually comes at once. Follows the traffic, so that an idle carrier holds little memory.
     read_bytes: usize,
     fault: Option<PeerFault>,
 }
 
 impl Assembly {
     pub(crate) fn new() -> Self {
-        Self { buffer: BytesMut::new(), read_bytes: READ_BYTES_MIN, fault: None }
+        Self { buffer: Buffer::new(), read_bytes: READ_BYTES_MIN, fault: None }
     }
 
     /// Takes the next complete message's body.
@@ -30,25 +31,18 @@ impl Assembly {
     /// The size word is outside what a message can be; every later call says so again.
     pub(crate) fn next_body(&mut self) -> Result<Option<Bytes>, PeerFault> {
         let Some(size) = self.front_size()? else { return Ok(None) };
-        if self.buffer.len() < size {
+        if self.buffer.pending().len() < size {
             return Ok(None);
         }
-        if size <= COPY_BYTES_MAX {
-            // A small body must not keep the whole receive buffer alive, and the buffer stays free for reuse.
-            let body = self.buffer.get(SIZE_WORD_BYTES..size).map(Bytes::copy_from_slice).unwrap_or_default();
-            self.buffer.advance(size);
-            return Ok(Some(body));
-        }
-        let mut message = self.buffer.split_to(size);
-        message.advance(SIZE_WORD_BYTES);
-        Ok(Some(message.freeze()))
+        self.buffer.skip(SIZE_WORD_BYTES);
+        Ok(Some(self.buffer.take(size - SIZE_WORD_BYTES)))
     }
 
     fn front_size(&mut self) -> Result<Option<usize>, PeerFault> {
         if let Some(fault) = self.fault {
             return Err(fault);
         }
-        let Some(word) = self.buffer.first_chunk::<SIZE_WORD_BYTES>() else { return Ok(None) };
+        let Some(word) = self.buffer.pending().first_chunk::<SIZE_WORD_BYTES>() else { return Ok(None) };
         let size_bytes = u32::from_le_bytes(*word);
         let size = size_bytes as usize;
         let what = if size < MESSAGE_BYTES_MIN {
@@ -63,55 +57,53 @@ impl Assembly {
         Err(fault)
     }
 
-    /// The buffer with room for the next bytes: at least for the rest of the message at its front.
-    pub(crate) fn room(&mut self) -> &mut BytesMut {
-        let spare = self.buffer.capacity() - self.buffer.len();
-        if spare < self.missing().max(self.read_bytes / 4) {
-            self.grow(1);
-        }
-        &mut self.buffer
+    /// Room for the next bytes: at least for the rest of the message at the front.
+    pub(crate) fn room(&mut self) -> &mut [u8] {
+        let wanted = self.missing().max(self.read_bytes / 4);
+        self.buffer.room(wanted, self.read_bytes)
     }
 
-    /// Bytes that the message at the front still lacks.
+    /// Bytes that the message at the front still lacks, at least one.
     fn missing(&mut self) -> usize {
         match self.front_size() {
-            Ok(Some(size)) => size.saturating_sub(self.buffer.len()),
-            Ok(None) | Err(_) => 0,
-        }
-    }
-
-    /// Makes room for `at_least` bytes, the rest of the message at the front, and as much as usually comes at once. Moves
-    /// at most one unfinished message.
-    fn grow(&mut self, at_least: usize) {
-        let wanted = at_least.max(self.missing()).max(self.read_bytes);
-        if !self.buffer.try_reclaim(wanted) {
-            let mut larger = BytesMut::with_capacity(self.buffer.len() + wanted);
-            larger.extend_from_slice(&self.buffer);
-            self.buffer = larger;
+            Ok(Some(size)) => size.saturating_sub(self.buffer.pending().len()).max(1),
+            Ok(None) | Err(_) => 1,
         }
     }
 
     /// Takes bytes that another buffer received.
     pub(crate) fn append(&mut self, bytes: &[u8]) {
-        if self.buffer.capacity() - self.buffer.len() < bytes.len() {
-            self.grow(bytes.len());
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let wanted = self.missing().max(rest.len());
+            let room = self.buffer.room(wanted, self.read_bytes);
+            let (now, later) = rest.split_at_checked(room.len()).unwrap_or((rest, &[]));
+            if let Some(place) = room.get_mut(..now.len()) {
+                place.copy_from_slice(now);
+            }
+            self.buffer.filled(now.len());
+            rest = later;
         }
-        self.buffer.extend_from_slice(bytes);
     }
 
     /// Whether [`next_body`](Self::next_body) has something to say.
     pub(crate) fn has_body(&mut self) -> bool {
         match self.front_size() {
-            Ok(Some(size)) => self.buffer.len() >= size,
+            Ok(Some(size)) => self.buffer.pending().len() >= size,
             Ok(None) => false,
             Err(_) => true,
         }
     }
 
-    /// Notes that `count` bytes came when there was room for `room`.
-    pub(crate) fn took(&mut self, count: usize, room: usize) {
+    /// Notes that `count` bytes came into the room.
+    pub(crate) fn filled(&mut self, count: usize) {
+        self.buffer.filled(count);
+    }
+
+    /// Notes that `count` bytes came at once when `room` could have.
+    pub(crate) fn came(&mut self, count: usize, room: usize) {
         if count == room {
-            self.read_bytes = (self.read_bytes * 2).min(RECEIVE_BYTES_MAX);
+            self.read_bytes = (self.read_bytes * 2).min(READ_BYTES_MAX);
         } else if count < self.read_bytes / 8 {
             self.read_bytes = (self.read_bytes / 2).max(READ_BYTES_MIN);
         }
@@ -119,10 +111,9 @@ impl Assembly {
 
     /// Says what the end of the stream means here.
     pub(crate) fn end(&self) -> Result<Option<Bytes>, CarrierLost> {
-        if self.buffer.is_empty() {
-            Ok(None)
-        } else {
-            Err(CarrierLost::Cut { received_bytes: self.buffer.len() })
+        match self.buffer.pending().len() {
+            0 => Ok(None),
+            received_bytes => Err(CarrierLost::Cut { received_bytes }),
         }
     }
 }

@@ -58,8 +58,8 @@ pub trait FrameSource: Send {
     /// The carrier is lost; no later call succeeds.
     ///
     /// # Cost
-    /// One system call brings as many messages as have arrived. A body over 4 KiB shares the receive buffer (no
-    /// copy), and so keeps up to [`crate::RECEIVE_BYTES_MAX`] alive for as long as it is held; copy what is kept.
+    /// One system call brings as many messages as have arrived. A body over 32 KiB shares the receive buffer (no
+    /// copy), and so keeps [`crate::RECEIVE_BYTES_MAX`] alive for as long as it is held.
     fn receive(&mut self) -> Result<Option<Bytes>, CarrierLost>;
 }
 

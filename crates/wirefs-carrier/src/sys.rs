@@ -1,21 +1,8 @@
-//! The few system calls that no safe wrapper offers.
-#![expect(unsafe_code, reason = "reading into spare capacity, and a socket option that rustix does not name")]
+//! The one system call that no safe wrapper offers.
+#![expect(unsafe_code, reason = "a socket option that rustix does not name")]
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
-
-use bytes::BytesMut;
-
-/// Reads into the spare capacity of `buffer`, which it extends; returns the count of bytes, 0 at the end.
-pub(crate) fn read_spare(fd: impl AsFd, buffer: &mut BytesMut) -> Result<usize, rustix::io::Errno> {
-    let (filled, _rest) = rustix::io::read(fd, buffer.spare_capacity_mut())?;
-    let count = filled.len();
-    let length = buffer.len() + count;
-    // SAFETY: `read` returned the first `count` bytes of the spare capacity as initialised, so `length` is within the
-    // capacity and all bytes below it are initialised.
-    unsafe { buffer.set_len(length) };
-    Ok(count)
-}
 
 /// Sets `TCP_NOTSENT_LOWAT`: the socket counts as not writable while more than `bytes` are queued unsent.
 pub(crate) fn set_notsent_lowat(fd: impl AsFd, bytes: u32) -> io::Result<()> {

@@ -7,9 +7,15 @@ pub(crate) const MAJOR: u32 = 7;
 pub(crate) const MINOR: u32 = 45;
 /// The oldest minor version that it speaks (Linux 5.4).
 pub(crate) const MINOR_MIN: u32 = 31;
+/// The first minor version in which all names can be taken back at once (Linux 6.16).
+pub(crate) const MINOR_FORGETS_NAMES: u32 = 44;
 
 /// `struct fuse_out_header`, in bytes.
 pub(crate) const OUT_HEADER_BYTES: usize = 16;
+/// `struct fuse_in_header`, in bytes.
+pub(crate) const IN_HEADER_BYTES: usize = 40;
+/// `struct fuse_write_in`, in bytes.
+pub(crate) const WRITE_IN_BYTES: usize = 40;
 /// `struct fuse_init_in` since 7.36, in bytes; before, its first 16.
 pub(crate) const INIT_IN_BYTES: usize = 64;
 /// `struct fuse_entry_out`, in bytes.
@@ -153,4 +159,8 @@ pub(crate) const STATX_BASIC: u32 = 0x7ff;
 pub(crate) mod notify {
     pub(crate) const INVALIDATE_INODE: i32 = 2;
     pub(crate) const INVALIDATE_ENTRY: i32 = 3;
+    /// A flag of the one before, since 7.38 (Linux 6.2; older ones do not look at it).
+    pub(crate) const EXPIRE_ONLY: u32 = 1 << 0;
+    /// `FUSE_NOTIFY_INC_EPOCH`: no name that was told before is believed any more.
+    pub(crate) const FORGET_NAMES: i32 = 8;
 }

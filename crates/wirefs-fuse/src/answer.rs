@@ -4,10 +4,12 @@ mod attribute;
 mod listing;
 #[cfg(test)]
 mod tests;
+mod time;
 
 use crate::abi::{self, opened};
 use attribute::{put_attr_out, put_entry_out, put_statx_out};
 use bytes::Bytes;
+pub(crate) use time::bound;
 use wirefs_client::call::{Answer, CallId, Entry, Handle, PageCache};
 use wirefs_op::{Errno, FsStat, LockKind, LockRange};
 
@@ -170,6 +172,8 @@ fn within(data: Bytes, bytes_max: u32, otherwise: Errno) -> Result<Bytes, Errno>
     if fits { Ok(data) } else { Err(otherwise) }
 }
 
+/// Never NOFLUSH, not even for readers: FLUSH is how the POSIX locks of who closes fall (`fuse_setlk` leaves the unlocking
+/// of a close to it), those taken through other descriptors of the file too.
 fn file_flags(cache: PageCache) -> u32 {
     match cache {
         PageCache::Keep => opened::KEEP_CACHE,

@@ -1,11 +1,12 @@
 //! The descriptors of a mount: requests are read from them, answers written to them.
 
 use crate::answer::{Encoded, encode_error, put_header};
+use crate::beliefs::Beliefs;
 use crate::{abi, sys};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use rustix::io;
-use std::io::IoSlice;
+use std::io::{IoSlice, IoSliceMut};
 use wirefs_client::call::CallId;
 use wirefs_op::Errno;
 
@@ -57,6 +58,7 @@ pub(crate) enum Received {
 pub(crate) struct Connection {
     first: OwnedFd,
     others: Vec<OwnedFd>,
+    beliefs: Beliefs,
 }
 
 impl Connection {
@@ -70,7 +72,12 @@ impl Connection {
             io::Result::Ok(fresh)
         };
         let others = (1..lanes).map_while(|_| join().ok()).collect();
-        Connection { first, others }
+        Connection { first, others, beliefs: Beliefs::default() }
+    }
+
+    /// What the kernel may believe.
+    pub(crate) fn beliefs(&self) -> &Beliefs {
+        &self.beliefs
     }
 
     /// The descriptor of a lane; the first one for lanes without one of their own.
@@ -78,12 +85,12 @@ impl Connection {
         lane.checked_sub(1).and_then(|other| self.others.get(other)).unwrap_or(&self.first)
     }
 
-    /// Waits for a request.
+    /// Waits for a request; what `head` does not take goes to `rest`.
     ///
     /// # Errors
     /// Those of reading that mean neither "nothing now" nor the end.
-    pub(crate) fn receive(&self, lane: usize, buffer: &mut [u8]) -> io::Result<Received> {
-        match io::read(self.lane(lane), buffer) {
+    pub(crate) fn receive(&self, lane: usize, head: &mut [u8], rest: &mut [u8]) -> io::Result<Received> {
+        match io::readv(self.lane(lane), &mut [IoSliceMut::new(head), IoSliceMut::new(rest)]) {
             // A signal; the request was taken back before it was read; another thread took it.
             Err(io::Errno::INTR | io::Errno::NOENT | io::Errno::AGAIN) => Ok(Received::Nothing),
             Err(io::Errno::NODEV) => Ok(Received::Unmounted),

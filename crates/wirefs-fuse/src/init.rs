@@ -51,6 +51,8 @@ pub struct Agreed {
     pub pages_max: u16,
     /// Requests that the kernel sends without waiting, at most.
     pub background_max: u16,
+    /// Whether the kernel can be told to forget all names at once; else each is told for 1 s at most.
+    pub forgets_names: bool,
     statx: bool,
 }
 
@@ -154,6 +156,7 @@ pub(crate) fn agree(offer: &Offer, options: &SessionOptions, page_bytes: u32) ->
         write_bytes_max: options.write_bytes_max().min(pages_max.saturating_mul(page_bytes)),
         pages_max: u16::try_from(pages_max).unwrap_or(u16::MAX),
         background_max: options.background_max.max(1),
+        forgets_names: options.forgets_names && offer.minor >= abi::MINOR_FORGETS_NAMES,
         statx: options.statx,
     })
 }

@@ -2,7 +2,8 @@
 //!
 //! *Holds*: each request is answered exactly once, through the descriptor that it was read from, whatever the file system
 //! does (a dropped [`Reply`] and a panic answer `EIO`); an answer of the wrong shape never reaches the kernel; a signal
-//! reaches the call that it interrupts, however early it comes; the buffers are `threads × (max_write + 8 KiB)`.
+//! reaches the call that it interrupts, however early it comes; the buffers are two slabs
+//! of 2 MiB for each thread, and data of writes that somebody keeps.
 //!
 //! *Never*: decisions about files, caching or time; knowledge of the server or the wire.
 //!
@@ -37,7 +38,9 @@
 
 mod abi;
 mod answer;
+mod beliefs;
 mod device;
+mod inbox;
 mod init;
 mod mount;
 mod notifier;

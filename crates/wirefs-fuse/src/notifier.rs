@@ -5,10 +5,12 @@ mod tests;
 
 use crate::abi::{self, notify};
 use crate::answer::{put_header, put_u32, put_u64};
+use crate::beliefs::Distrust;
 use crate::device::Connection;
 use std::io;
 use std::sync::Weak;
-use wirefs_client::call::Invalidate;
+use std::time::{Duration, Instant};
+use wirefs_client::call::{Invalidate, NodeId};
 
 /// Tells the kernel what to forget. It does not keep the mount alive.
 #[derive(Clone, Debug)]
@@ -25,7 +27,8 @@ impl Notifier {
     ///
     /// It may wait for calls that are under way: for a name until those that hold its directory are answered, for pages
     /// until reads and writes of them are. So it must come from a thread that no answer waits for: neither from within
-    /// [`FileSystem::call`](crate::FileSystem::call) nor from the thread that receives the server's replies.
+    /// [`FileSystem::call`](crate::FileSystem::call) nor from the thread that receives the server's replies. For attributes
+    /// alone (an offset below 0) it waits for nothing.
     ///
     /// # Errors
     /// Those of writing to the device, but for "no such node or name" and "unmounted".
@@ -33,46 +36,97 @@ impl Notifier {
     /// # Cost
     /// One system call.
     pub fn invalidate(&self, what: &Invalidate) -> io::Result<()> {
-        use rustix::io::Errno;
         let Some(connection) = self.connection.upgrade() else {
             return Ok(());
         };
-        match connection.send_unasked(&encode(what)) {
-            Ok(())
-            | Err(
-                Errno::NOENT
-                | Errno::INVAL
-                | Errno::NODEV
-                | Errno::CONNABORTED
-                | Errno::NOTCONN
-                | Errno::NOTDIR,
-            ) => Ok(()),
-            Err(error) => Err(error.into()),
+        let beliefs = connection.beliefs();
+        match what {
+            Invalidate::Entry { parent, .. } if beliefs.is_distrusted(*parent) => Ok(()),
+            Invalidate::Entry { parent, name } => {
+                tell(&connection, &encode(what, beliefs.is_looked_up(*parent, name)))
+            }
+            Invalidate::Node { .. } => tell(&connection, &encode(what, false)),
+        }
+    }
+
+    /// Has the kernel believe no name of these directories that it was told before `since`, while calls are under way
+    /// there for which [`Notifier::invalidate`] waits. Says how long that still takes.
+    ///
+    /// # Errors
+    /// As [`Notifier::invalidate`].
+    ///
+    /// # Cost
+    /// For a directory where it was not needed of late: all names of the mount, with what the kernel knows of those below and
+    /// does not use; or 1 s, where the kernel cannot do that. In these directories each look asks from then on, until no name
+    /// there was invalidated for a minute.
+    pub fn distrust(&self, directories: &[NodeId], since: Instant) -> io::Result<Duration> {
+        let Some(connection) = self.connection.upgrade() else {
+            return Ok(Duration::ZERO);
+        };
+        let Distrust { forgets_all, wait } = connection.beliefs().distrust(directories, since);
+        if forgets_all {
+            forget_names(&connection)?;
+        }
+        Ok(wait)
+    }
+
+    /// Has the kernel forget all names, absent ones too, without waiting for anything. Says whether it can.
+    ///
+    /// Entries of a listing that was answered and that a program is about to receive may count as told after it.
+    ///
+    /// # Errors
+    /// As [`Notifier::invalidate`].
+    ///
+    /// # Cost
+    /// One system call, however many names there are. When the kernel then comes upon a name, it drops all that it knows below
+    /// that is not in use.
+    pub fn forget_names(&self) -> io::Result<bool> {
+        match self.connection.upgrade().filter(|connection| connection.beliefs().forgets_names()) {
+            Some(connection) => forget_names(&connection).map(|()| true),
+            None => Ok(false),
         }
     }
 }
 
-/// A message with no request to answer: call 0, and its code where an answer has its error.
-fn encode(what: &Invalidate) -> Vec<u8> {
-    let mut out = vec![0; abi::OUT_HEADER_BYTES];
-    let code = match what {
+fn forget_names(connection: &Connection) -> io::Result<()> {
+    tell(connection, &message(notify::FORGET_NAMES, |_| {}))
+}
+
+fn tell(connection: &Connection, message: &[u8]) -> io::Result<()> {
+    use rustix::io::Errno;
+    match connection.send_unasked(message) {
+        Ok(())
+        | Err(
+            Errno::NOENT | Errno::INVAL | Errno::NODEV | Errno::CONNABORTED | Errno::NOTCONN | Errno::NOTDIR,
+        ) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// `drops`: a name, with what is below; else it expires.
+fn encode(what: &Invalidate, drops: bool) -> Vec<u8> {
+    match what {
         // ino[8] off[8] len[8]
-        Invalidate::Node { node, offset, length } => {
-            put_u64(&mut out, node.0);
-            put_u64(&mut out, offset.cast_unsigned());
-            put_u64(&mut out, length.cast_unsigned());
-            notify::INVALIDATE_INODE
-        }
+        Invalidate::Node { node, offset, length } => message(notify::INVALIDATE_INODE, |out| {
+            put_u64(out, node.0);
+            put_u64(out, offset.cast_unsigned());
+            put_u64(out, length.cast_unsigned());
+        }),
         // parent[8] namelen[4] flags[4] name NUL
-        Invalidate::Entry { parent, name } => {
-            put_u64(&mut out, parent.0);
-            put_u32(&mut out, u32::try_from(name.len()).unwrap_or(u32::MAX));
-            put_u32(&mut out, 0);
+        Invalidate::Entry { parent, name } => message(notify::INVALIDATE_ENTRY, |out| {
+            put_u64(out, parent.0);
+            put_u32(out, u32::try_from(name.len()).unwrap_or(u32::MAX));
+            put_u32(out, if drops { 0 } else { notify::EXPIRE_ONLY });
             out.extend_from_slice(name);
             out.push(0);
-            notify::INVALIDATE_ENTRY
-        }
-    };
+        }),
+    }
+}
+
+/// A message with no request to answer: call 0, and its code where an answer has its error.
+fn message(code: i32, put: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+    let mut out = vec![0; abi::OUT_HEADER_BYTES];
+    put(&mut out);
     put_header(&mut out, code, 0, 0);
     out
 }

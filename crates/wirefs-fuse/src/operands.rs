@@ -43,6 +43,12 @@ impl<'a> Operands<'a> {
         Ok(head)
     }
 
+    /// The first `count` bytes as operands of their own, and what is behind them.
+    pub(crate) fn split_at(mut self, count: usize) -> Result<(Operands<'a>, &'a [u8]), Misshapen> {
+        let head = self.bytes(count)?;
+        Ok((Operands(head), self.0))
+    }
+
     /// Bytes up to a NUL, which is passed over.
     pub(crate) fn name(&mut self) -> Result<&'a [u8], Misshapen> {
         let end = self.0.iter().position(|&byte| byte == 0).ok_or(Misshapen)?;

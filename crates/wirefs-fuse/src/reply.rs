@@ -1,9 +1,10 @@
 //! The right, and the duty, to answer one call.
 
 use crate::answer::{self, Expects};
+use crate::beliefs::Slot;
 use crate::device::Connection;
 use std::sync::Arc;
-use wirefs_client::call::{Answer, CallId};
+use wirefs_client::call::{Answer, CallId, NodeId};
 use wirefs_op::Errno;
 
 /// Answers one call, once, from any thread, now or later. Dropped without an answer, it answers `EIO`: no caller waits
@@ -14,13 +15,23 @@ pub struct Reply {
     lane: usize,
     call: CallId,
     expects: Expects,
+    directory: NodeId,
+    lookup: Option<Slot>,
     waiting: bool,
 }
 
 impl Reply {
-    pub(crate) fn new(connection: &Arc<Connection>, lane: usize, call: CallId, expects: Expects) -> Reply {
+    /// The answer to a call on `directory`, if it is one; `lookup` where that looks up a name.
+    pub(crate) fn new(
+        connection: &Arc<Connection>,
+        lane: usize,
+        call: CallId,
+        expects: Expects,
+        directory: NodeId,
+        lookup: Option<Slot>,
+    ) -> Reply {
         let waiting = expects != Expects::Nothing;
-        Reply { connection: Arc::clone(connection), lane, call, expects, waiting }
+        Reply { connection: Arc::clone(connection), lane, call, expects, directory, lookup, waiting }
     }
 
     /// The call that it answers.
@@ -36,10 +47,15 @@ impl Reply {
         self.send(answer);
     }
 
-    fn send(&mut self, answer: Answer) {
+    fn send(&mut self, mut answer: Answer) {
         if std::mem::replace(&mut self.waiting, false) {
+            let beliefs = self.connection.beliefs();
+            answer::bound(&mut answer, beliefs.bounds(self.directory));
             let encoded = answer::encode(self.call, self.expects, answer);
             self.connection.send(self.lane, self.call, &encoded);
+            if let Some(lookup) = self.lookup {
+                beliefs.answered(lookup);
+            }
         }
     }
 }

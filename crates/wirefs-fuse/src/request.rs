@@ -8,11 +8,11 @@ mod namespace;
 #[cfg(test)]
 mod tests;
 
-use crate::abi::opcode;
+use crate::abi::{self, opcode};
 use crate::answer::Expects;
 use crate::init::Offer;
 use crate::operands::{Misshapen, Operands};
-use wirefs_client::call::{Call, CallId, Caller, NodeId};
+use wirefs_client::call::{Call, CallId, Caller, NodeId, WriteData};
 use wirefs_op::Errno;
 
 /// What was agreed on in INIT and changes the shape of requests.
@@ -71,7 +71,7 @@ pub struct Malformed {
 /// # Cost
 /// No copy, no allocation.
 pub fn decode(bytes: &[u8], dialect: Dialect) -> Result<(Header, Body<'_>), Malformed> {
-    let (header, operands) = header(bytes).map_err(|Misshapen| Malformed { call: None })?;
+    let (header, operands) = header(bytes, bytes.len()).map_err(|Misshapen| Malformed { call: None })?;
     let Some(operands) = operands else {
         return Err(Malformed { call: Some(header.call) });
     };
@@ -81,8 +81,30 @@ pub fn decode(bytes: &[u8], dialect: Dialect) -> Result<(Header, Body<'_>), Malf
     }
 }
 
-/// The header, and the operands where the lengths fit each other.
-fn header(bytes: &[u8]) -> Result<(Header, Option<Operands<'_>>), Misshapen> {
+/// Takes a WRITE apart whose data does not lie behind the rest of it, which is `head`.
+///
+/// # Errors
+/// As for [`decode`], and when it is none.
+pub fn decode_write<'a>(head: &[u8], data: WriteData<'a>) -> Result<(Header, Body<'a>), Malformed> {
+    let (header, operands) =
+        header(head, head.len() + data.len()).map_err(|Misshapen| Malformed { call: None })?;
+    let decoded = match operands {
+        Some(operands) if header.opcode == opcode::WRITE => file::write(header.node, operands, data),
+        Some(_) | None => Err(Misshapen),
+    };
+    match decoded {
+        Ok((call, expects)) => Ok((header, Body::Call(call, expects))),
+        Err(Misshapen) => Err(Malformed { call: Some(header.call) }),
+    }
+}
+
+/// Whether a request that begins with these bytes is a WRITE.
+pub(crate) fn is_write(head: &[u8]) -> bool {
+    header(head, head.len()).is_ok_and(|(header, _)| header.opcode == opcode::WRITE)
+}
+
+/// The header, and the operands where the lengths fit each other: the request has `whole_bytes`.
+fn header(bytes: &[u8], whole_bytes: usize) -> Result<(Header, Option<Operands<'_>>), Misshapen> {
     let mut fields = Operands::new(bytes);
     let length = fields.u32()?;
     let opcode = fields.u32()?;
@@ -92,7 +114,7 @@ fn header(bytes: &[u8]) -> Result<(Header, Option<Operands<'_>>), Misshapen> {
     let extension_bytes = usize::from(fields.u16()?) * 8;
     fields.skip(2)?;
     let operands = fields.rest();
-    let whole = usize::try_from(length).is_ok_and(|length| length == bytes.len());
+    let whole = usize::try_from(length).is_ok_and(|length| length == whole_bytes);
     let operands = operands.len().checked_sub(extension_bytes).and_then(|end| operands.get(..end));
     Ok((Header { opcode, call, node, caller }, operands.filter(|_| whole).map(Operands::new)))
 }
@@ -151,7 +173,10 @@ fn call<'a>(
         opcode::CREATE => file::create(node, operands),
         opcode::TMPFILE => file::tmpfile(node, operands),
         opcode::READ => file::read(node, operands),
-        opcode::WRITE => file::write(node, operands),
+        opcode::WRITE => {
+            let (fields, data) = operands.split_at(abi::WRITE_IN_BYTES)?;
+            file::write(node, fields, WriteData::Lent(data))
+        }
         opcode::FLUSH => file::flush(node, operands),
         opcode::RELEASE => file::release(node, operands),
         opcode::FSYNC => file::fsync(node, operands),

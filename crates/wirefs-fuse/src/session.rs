@@ -1,7 +1,8 @@
 //! The threads that serve a mount.
 
-use crate::answer::encode_error;
+use crate::answer::{Expects, encode_error};
 use crate::device::{Connection, Device, Received};
+use crate::inbox::Inbox;
 use crate::init::{self, Agreed, Offer, Outcome};
 use crate::notifier::Notifier;
 use crate::reply::Reply;
@@ -11,9 +12,8 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
-use wirefs_client::call::{Answer, CallId};
+use wirefs_client::call::{Answer, Call, CallId, Caller, ROOT};
 use wirefs_op::Errno;
-use wirefs_op::limits::XATTR_BYTES_MAX;
 
 /// How a mount is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +33,8 @@ pub struct SessionOptions {
     /// Answers STATX from attributes. As long as there is no birth time to tell it only costs: a program that asks for
     /// one (each `stat(1)`, each Rust program) makes the kernel ask once for each file that it knows already.
     pub statx: bool,
+    /// Uses that newer kernels (Linux 6.16) can be told to forget all names at once; else treats them like older ones.
+    pub forgets_names: bool,
 }
 
 impl SessionOptions {
@@ -46,7 +48,7 @@ impl SessionOptions {
 
 impl Default for SessionOptions {
     /// A thread for each processor, 2 to 8; writes of 1 MiB; 64 requests in the background; data invalidated
-    /// automatically; no access control lists.
+    /// automatically; no access control lists; all that the kernel can.
     fn default() -> SessionOptions {
         SessionOptions {
             threads: thread::available_parallelism().map_or(2, usize::from).clamp(2, 8),
@@ -56,6 +58,7 @@ impl Default for SessionOptions {
             auto_inval_data: true,
             readdirplus_auto: false,
             statx: false,
+            forgets_names: true,
         }
     }
 }
@@ -115,6 +118,7 @@ impl Session {
         let threads = options.threads.max(1);
         let connection = Arc::new(Connection::new(device, threads));
         let agreed = shake_hands(&connection, &options)?;
+        connection.beliefs().agree(agreed.forgets_names);
         let mut session = Session { connection, agreed, threads: Vec::with_capacity(threads) };
         for lane in 0..threads {
             let server = Server {
@@ -186,7 +190,8 @@ fn shake_hands(connection: &Connection, options: &SessionOptions) -> Result<Agre
 
 fn receive_offer(connection: &Connection, buffer: &mut [u8]) -> Result<(CallId, Offer), StartError> {
     loop {
-        let received = connection.receive(0, buffer).map_err(|error| StartError::Device(error.into()))?;
+        let received =
+            connection.receive(0, buffer, &mut []).map_err(|error| StartError::Device(error.into()))?;
         let bytes = match received {
             Received::Request(bytes) => bytes,
             Received::Nothing => continue,
@@ -210,11 +215,13 @@ struct Server {
 
 impl Server {
     fn serve(self) -> io::Result<Ended> {
-        let write_bytes_max = usize::try_from(self.agreed.write_bytes_max).unwrap_or_default();
-        let mut buffer = vec![0; write_bytes_max.max(XATTR_BYTES_MAX) + abi::READ_SLACK_BYTES];
+        let mut inbox = Inbox::new(self.agreed.write_bytes_max);
         loop {
-            match self.connection.receive(self.lane, &mut buffer)? {
-                Received::Request(bytes) => self.dispatch(buffer.get(..bytes).unwrap_or_default()),
+            let (head, rest) = inbox.room();
+            match self.connection.receive(self.lane, head, rest)? {
+                Received::Request(bytes) => {
+                    inbox.open(bytes, |request| self.dispatch(request.decode(self.agreed.dialect())));
+                }
                 Received::Nothing => {}
                 Received::Unmounted => return Ok(Ended::Unmounted),
                 Received::Aborted => return Ok(Ended::Aborted),
@@ -222,20 +229,26 @@ impl Server {
         }
     }
 
-    fn reply(&self, call: CallId, expects: crate::answer::Expects) -> Reply {
-        Reply::new(&self.connection, self.lane, call, expects)
+    fn reply(&self, call: CallId, expects: Expects) -> Reply {
+        Reply::new(&self.connection, self.lane, call, expects, ROOT, None)
     }
 
-    fn dispatch(&self, bytes: &[u8]) {
-        use crate::answer::Expects;
-        let (header, body) = match request::decode(bytes, self.agreed.dialect()) {
+    fn dispatch(&self, request: Result<(Header, Body<'_>), Malformed>) {
+        let (header, body) = match request {
             Ok(request) => request,
             Err(Malformed { call: Some(call) }) => return drop(self.reply(call, Expects::Done)),
             Err(Malformed { call: None }) => return,
         };
-        let Header { call: id, caller, .. } = header;
+        let Header { call: id, caller, node, .. } = header;
         match body {
-            Body::Call(call, expects) => self.call(caller, call, self.reply(id, expects)),
+            Body::Call(call, expects) => {
+                let lookup = match call {
+                    Call::Lookup { parent, name } => Some(self.connection.beliefs().looked_up(parent, name)),
+                    _ => None,
+                };
+                let reply = Reply::new(&self.connection, self.lane, id, expects, node, lookup);
+                self.call(caller, call, reply);
+            }
             Body::Forgets(forgets) => {
                 for forget in forgets {
                     self.call(caller, forget, self.reply(id, Expects::Nothing));
@@ -250,7 +263,7 @@ impl Server {
     }
 
     /// A panic in the file system costs the call that caused it (its reply is dropped, so it fails) and not the mount.
-    fn call(&self, caller: wirefs_client::call::Caller, call: wirefs_client::call::Call<'_>, reply: Reply) {
+    fn call(&self, caller: Caller, call: Call<'_>, reply: Reply) {
         let guarded = AssertUnwindSafe(|| self.file_system.call(caller, call, reply));
         drop(catch_unwind(guarded));
     }

@@ -12,11 +12,12 @@ fn bodies(stream: &[u8], piece: usize) -> Vec<Bytes> {
     let mut found = Vec::new();
     let mut rest = stream;
     while !rest.is_empty() {
-        let buffer = assembly.room();
-        let room = buffer.capacity() - buffer.len();
-        let (now, later) = rest.split_at(room.min(piece).min(rest.len()));
-        buffer.extend_from_slice(now);
-        assembly.took(now.len(), room);
+        let room = assembly.room();
+        let room_bytes = room.len();
+        let (now, later) = rest.split_at(room_bytes.min(piece).min(rest.len()));
+        room[..now.len()].copy_from_slice(now);
+        assembly.filled(now.len());
+        assembly.came(now.len(), room_bytes);
         rest = later;
         while let Some(body) = assembly.next_body().unwrap() {
             found.push(body);
@@ -48,7 +49,7 @@ fn impossible_sizes_are_blamed_and_stay_blamed() {
             assert_eq!(assembly.next_body().unwrap_err().size_bytes, size);
         }
         assert!(assembly.has_body(), "there is something to say");
-        assert!(assembly.room().capacity() < 2 * RECEIVE_BYTES_MAX, "no buffer for what will not come");
+        assert!(assembly.room().len() <= READ_BYTES_MIN, "no buffer for what will not come");
     }
 }
 
@@ -63,22 +64,50 @@ fn small_bodies_do_not_hold_the_receive_buffer() {
         })
         .collect();
     assert!(held.iter().all(|body| body.len() == 96));
-    assert!(assembly.buffer.capacity() <= 2 * READ_BYTES_MIN, "the one buffer is used again");
+    assert!(matches!(assembly.buffer, Buffer::Quiet { .. }), "the one small buffer is used again");
+    assert_eq!(assembly.room().len(), READ_BYTES_MIN);
 }
 
 #[test]
 fn the_buffer_follows_the_traffic_and_stays_bounded() {
     let mut assembly = Assembly::new();
     for _ in 0..20 {
-        let buffer = assembly.room();
-        let room = buffer.capacity() - buffer.len();
-        assembly.took(room, room);
+        let room_bytes = assembly.room().len();
+        assert!(room_bytes <= READ_BYTES_MAX);
+        assembly.came(room_bytes, room_bytes);
     }
-    assert_eq!(assembly.read_bytes, RECEIVE_BYTES_MAX);
+    assert_eq!(assembly.room().len(), READ_BYTES_MAX);
+    assert!(matches!(assembly.buffer, Buffer::Busy(_)));
     for _ in 0..20 {
-        assembly.took(10, RECEIVE_BYTES_MAX);
+        assembly.came(10, READ_BYTES_MAX);
     }
-    assert_eq!(assembly.read_bytes, READ_BYTES_MIN);
+    assert_eq!(assembly.room().len(), READ_BYTES_MIN);
+    assert!(matches!(assembly.buffer, Buffer::Quiet { .. }), "an idle carrier gives its slab back");
+}
+
+#[test]
+fn a_slab_with_bodies_that_are_held_is_filled_to_its_end() {
+    let mut assembly = Assembly::new();
+    let large = message(MESSAGE_BYTES_MAX);
+    let take = |assembly: &mut Assembly| {
+        assembly.append(&large);
+        assembly.next_body().unwrap().unwrap()
+    };
+    let first = take(&mut assembly);
+    for _ in 0..20 {
+        assembly.came(10, READ_BYTES_MAX);
+        assembly.room();
+    }
+    let second = take(&mut assembly);
+    let distance = second.as_ptr().addr() - first.as_ptr().addr();
+    assert_eq!(
+        distance, MESSAGE_BYTES_MAX,
+        "the second lies behind the first, however quiet it was between them"
+    );
+    drop(second);
+    drop(first);
+    assembly.room();
+    assert!(matches!(assembly.buffer, Buffer::Quiet { .. }));
 }
 
 #[test]

@@ -9,7 +9,6 @@ use crate::assembly::Assembly;
 use crate::carrier::FrameSource;
 use crate::closer::Closer;
 use crate::lost::CarrierLost;
-use crate::sys;
 
 pub(crate) struct StreamSource {
     stream: Stream,
@@ -37,11 +36,12 @@ impl StreamSource {
             if self.closer.is_closed() {
                 return Err(CarrierLost::Closed);
             }
-            let buffer = self.assembly.room();
-            let room = buffer.capacity() - buffer.len();
-            match sys::read_spare(self.stream.fd(), buffer) {
+            let room = self.assembly.room();
+            let room_bytes = room.len();
+            match rustix::io::read(self.stream.fd(), room) {
                 Ok(count) => {
-                    self.assembly.took(count, room);
+                    self.assembly.filled(count);
+                    self.assembly.came(count, room_bytes);
                     return Ok(count);
                 }
                 Err(Errno::INTR) => {}

@@ -92,7 +92,7 @@ impl TlsSource {
             match rustix::io::read(&self.shared.socket, room) {
                 Ok(count) => {
                     self.incoming.took(count);
-                    self.assembly.took(count, room_bytes);
+                    self.assembly.came(count, room_bytes);
                     return Ok(count);
                 }
                 Err(Errno::INTR) => {}

@@ -1,6 +1,6 @@
 //! Attributes in the kernel's shapes.
 
-use super::{put_u16, put_u32, put_u64};
+use super::{put_u16, put_u32, put_u64, time};
 use crate::abi;
 use std::time::Duration;
 use wirefs_client::call::Entry;
@@ -9,30 +9,33 @@ use wirefs_op::{Stat, Timestamp};
 /// `nodeid[8] generation[8] entry_valid[8] attr_valid[8] entry_valid_nsec[4] attr_valid_nsec[4] attr[88]`.
 /// The generation stays 0: node numbers are never reused while the mount lives.
 pub(super) fn put_entry_out(out: &mut Vec<u8>, entry: &Entry) {
+    let (name_time, attr_time) = (time::split(entry.entry_ttl), time::split(entry.attr_ttl));
     put_u64(out, entry.node.0);
     put_u64(out, 0);
-    put_u64(out, entry.entry_ttl.as_secs());
-    put_u64(out, entry.attr_ttl.as_secs());
-    put_u32(out, entry.entry_ttl.subsec_nanos());
-    put_u32(out, entry.attr_ttl.subsec_nanos());
+    put_u64(out, name_time.0);
+    put_u64(out, attr_time.0);
+    put_u32(out, name_time.1);
+    put_u32(out, attr_time.1);
     put_attr(out, &entry.stat);
 }
 
 /// An entry of node 0: there is none, and that may be believed for `ttl`.
 pub(super) fn put_no_entry(out: &mut Vec<u8>, ttl: Duration) {
     let start = out.len();
+    let (secs, nanos) = time::split(ttl);
     put_u64(out, 0);
     put_u64(out, 0);
-    put_u64(out, ttl.as_secs());
+    put_u64(out, secs);
     put_u64(out, 0);
-    put_u32(out, ttl.subsec_nanos());
+    put_u32(out, nanos);
     out.resize(start + abi::ENTRY_OUT_BYTES, 0);
 }
 
 /// `attr_valid[8] attr_valid_nsec[4] pad[4] attr[88]`
 pub(super) fn put_attr_out(out: &mut Vec<u8>, stat: &Stat, ttl: Duration) {
-    put_u64(out, ttl.as_secs());
-    put_u32(out, ttl.subsec_nanos());
+    let (secs, nanos) = time::split(ttl);
+    put_u64(out, secs);
+    put_u32(out, nanos);
     put_u32(out, 0);
     put_attr(out, stat);
 }
@@ -57,8 +60,9 @@ fn put_attr(out: &mut Vec<u8>, stat: &Stat) {
 
 /// `attr_valid[8] attr_valid_nsec[4] flags[4] spare[16] statx[256]`, all basic attributes and no birth time.
 pub(super) fn put_statx_out(out: &mut Vec<u8>, stat: &Stat, ttl: Duration) {
-    put_u64(out, ttl.as_secs());
-    put_u32(out, ttl.subsec_nanos());
+    let (secs, nanos) = time::split(ttl);
+    put_u64(out, secs);
+    put_u32(out, nanos);
     out.extend_from_slice(&[0; 20]);
 
     put_u32(out, abi::STATX_BASIC);

@@ -1,6 +1,7 @@
 //! Golden bytes as a little-endian Linux takes them.
 
 use super::*;
+use crate::beliefs::Bounds;
 use std::time::Duration;
 use wirefs_client::call::{Listed, NodeId};
 use wirefs_op::{FileId, Kind, Stat, Timestamp};
@@ -22,6 +23,7 @@ fn stat() -> Stat {
         mtime: Timestamp { secs: 2, nanos: 3 },
         ctime: Timestamp { secs: 4, nanos: 999_999_999 },
         without_xattrs: false,
+        leased: false,
     }
 }
 
@@ -202,4 +204,44 @@ fn an_answer_of_the_wrong_shape_is_an_input_output_error() {
     assert_eq!(error(Expects::Entry, Answer::NoEntry(Duration::from_secs(1))), -5);
     assert_eq!(error(Expects::Opened, Answer::Created(entry(), Handle(1), PageCache::Keep)), -5);
     assert_eq!(error(Expects::Nothing, Answer::Done), -5);
+}
+
+#[test]
+fn for_ever_is_as_long_as_all_kernels_understand() {
+    let told = body(Expects::Attr, Answer::Attr(stat(), Duration::MAX));
+    assert!(told.starts_with("ffffffff00000000"), "{told}");
+    assert!(told[16..].starts_with("0000000000000000"), "no nanoseconds: {told}");
+}
+
+#[test]
+fn names_are_bounded_wherever_they_are_told() {
+    let free = Bounds { name: Duration::MAX, attributes: Duration::MAX };
+    let bounds = Bounds { name: Duration::from_secs(1), attributes: Duration::from_millis(7) };
+    let listed = Listed { name: b"f".to_vec(), next: 1, ino: 1, st_mode: 0, entry: Some(entry()) };
+    let told = [
+        Answer::Entry(entry()),
+        Answer::NoEntry(Duration::MAX),
+        Answer::Created(entry(), Handle(1), PageCache::Keep),
+        Answer::Listing(vec![listed]),
+    ];
+    for mut answer in told {
+        let whole = answer.clone();
+        bound(&mut answer, free);
+        assert_eq!(answer, whole);
+        bound(&mut answer, bounds);
+        match answer {
+            Answer::Entry(entry) | Answer::Created(entry, ..) => {
+                assert_eq!((entry.entry_ttl, entry.attr_ttl), (bounds.name, bounds.attributes));
+            }
+            Answer::NoEntry(time) => assert_eq!(time, bounds.name),
+            Answer::Listing(entries) => {
+                assert!(
+                    entries.iter().flat_map(|listed| listed.entry).all(|entry| {
+                        (entry.entry_ttl, entry.attr_ttl) == (bounds.name, bounds.attributes)
+                    })
+                );
+            }
+            other => panic!("{other:?}"),
+        }
+    }
 }

@@ -11,14 +11,21 @@ fn hex(bytes: &[u8]) -> String {
 fn a_node_is_forgotten_from_an_offset_on() {
     let what = Invalidate::Node { node: NodeId(0x22), offset: -1, length: 4096 };
     let expected = "28000000 02000000 0000000000000000 2200000000000000 ffffffffffffffff 0010000000000000";
-    assert_eq!(hex(&encode(&what)), expected.replace(' ', ""));
+    assert_eq!(hex(&encode(&what, true)), expected.replace(' ', ""));
 }
 
 #[test]
 fn a_name_is_forgotten_with_its_end() {
     let what = Invalidate::Entry { parent: NodeId(1), name: b"abc".to_vec() };
     let expected = "24000000 03000000 0000000000000000 0100000000000000 03000000 00000000 61626300";
-    assert_eq!(hex(&encode(&what)), expected.replace(' ', ""));
+    assert_eq!(hex(&encode(&what, true)), expected.replace(' ', ""));
+}
+
+#[test]
+fn a_name_that_expires_has_a_flag() {
+    let what = Invalidate::Entry { parent: NodeId(1), name: b"abc".to_vec() };
+    let expected = "24000000 03000000 0000000000000000 0100000000000000 03000000 01000000 61626300";
+    assert_eq!(hex(&encode(&what, false)), expected.replace(' ', ""));
 }
 
 #[test]
@@ -26,4 +33,11 @@ fn after_the_end_nothing_is_left_to_forget() {
     let notifier = Notifier::new(Weak::new());
     let what = Invalidate::Entry { parent: NodeId(1), name: b"abc".to_vec() };
     assert!(notifier.invalidate(&what).is_ok());
+    assert!(!notifier.forget_names().expect("no error"));
+    assert!(notifier.distrust(&[NodeId(1)], Instant::now()).expect("no error").is_zero());
+}
+
+#[test]
+fn all_names_are_forgotten_by_a_header_alone() {
+    assert_eq!(hex(&message(notify::FORGET_NAMES, |_| {})), "10000000080000000000000000000000");
 }

@@ -5,7 +5,7 @@ use crate::abi;
 use crate::answer::Expects;
 use crate::operands::{Misshapen, Operands};
 use rustix::fs::OFlags;
-use wirefs_client::call::{Call, Handle, NodeId, OpenHow};
+use wirefs_client::call::{Call, Handle, NodeId, OpenHow, WriteData};
 
 /// From the flags of `open(2)`. Both access bits at once ("for ioctl only", needs both rights) count as both.
 fn open_how(flags: u32) -> OpenHow {
@@ -49,14 +49,16 @@ pub(super) fn read(node: NodeId, mut operands: Operands<'_>) -> Decoded<'_> {
     Ok((Call::Read { node, handle, offset, count }, Expects::Data { bytes_max: count }))
 }
 
-/// `fh[8] offset[8] size[4] write_flags[4] lock_owner[8] flags[4] pad[4] data[size]`
-pub(super) fn write(node: NodeId, mut operands: Operands<'_>) -> Decoded<'_> {
+/// `fh[8] offset[8] size[4] write_flags[4] lock_owner[8] flags[4] pad[4]`, then `size` bytes of data.
+pub(super) fn write<'a>(node: NodeId, mut operands: Operands<'_>, data: WriteData<'a>) -> Decoded<'a> {
     let handle = Handle(operands.u64()?);
     let offset = operands.u64()?;
     let size = usize::try_from(operands.u32()?).map_err(|_| Misshapen)?;
     let flags = operands.u32()?;
     operands.skip(16)?;
-    let data = operands.bytes(size)?;
+    if data.len() != size {
+        return Err(Misshapen);
+    }
     let cached = flags & abi::WRITE_CACHE != 0;
     let kill_privileges = flags & abi::WRITE_KILL_SUIDGID != 0;
     Ok((Call::Write { node, handle, offset, data, cached, kill_privileges }, Expects::Count))

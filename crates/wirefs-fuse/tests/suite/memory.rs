@@ -6,7 +6,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use wirefs_client::call::{Answer, Call, CallId, Caller, NodeId, ROOT};
 use wirefs_fuse::{FileSystem, Reply};
-use wirefs_op::Errno;
+use wirefs_op::{Errno, Kind};
 
 /// A test waits so long for what must come, at most.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -22,7 +22,8 @@ struct State {
 }
 
 /// The file system. Names that a lookup treats in its own way: `panic` panics, `drop` drops the reply, `misfit` gives an
-/// answer of the wrong shape, `hang` never answers.
+/// answer of the wrong shape, `hang` never answers. A directory `held` is made only when [`Memory::refuse_held`] says what
+/// becomes of it.
 pub(crate) struct Memory {
     state: Mutex<State>,
     changed: Condvar,
@@ -76,6 +77,22 @@ impl Memory {
         node
     }
 
+    /// Makes a name in a directory behind the kernel's back. Returns its node.
+    pub(crate) fn make(&self, parent: NodeId, name: &str, kind: Kind) -> NodeId {
+        self.state().tree.make(parent, Some(name.as_bytes()), kind, 0o755).unwrap().node
+    }
+
+    /// Answers what hangs: it failed.
+    pub(crate) fn refuse_held(&self) {
+        let hanging = std::mem::take(&mut self.state().hanging);
+        hanging.into_iter().for_each(|reply| reply.answer(Answer::Fail(Errno::Exists)));
+    }
+
+    /// How many of the calls so far begin like this.
+    pub(crate) fn count_asked(&self, start: &str) -> usize {
+        self.asked().iter().filter(|call| call.starts_with(start)).count()
+    }
+
     /// Removes a name of the root behind the kernel's back.
     pub(crate) fn forget_name(&self, name: &str) {
         let mut state = self.state();
@@ -95,7 +112,9 @@ impl FileSystem for Memory {
             Call::Lookup { name: b"panic", .. } => panic!("asked to (this is part of the test)"),
             Call::Lookup { name: b"drop", .. } => return,
             Call::Lookup { name: b"misfit", .. } => Ok(Answer::Done),
-            Call::Lookup { name: b"hang", .. } => return state.hanging.push(reply),
+            Call::Lookup { name: b"hang", .. } | Call::Mkdir { name: b"held", .. } => {
+                return state.hanging.push(reply);
+            }
             Call::Setlk { node, owner, family, range, wait, .. } => {
                 let settled = state.locks.set(node, family, owner, range, reply, wait);
                 drop(state);

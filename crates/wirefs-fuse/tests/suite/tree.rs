@@ -6,8 +6,8 @@ use std::time::Duration;
 use wirefs_client::call::{Answer, Call, Entry, Handle, Listed, NodeId, PageCache, ROOT};
 use wirefs_op::{Errno, FileId, FsStat, Kind, SetStat, SetTime, Stat, Timestamp};
 
-/// How long the kernel may believe what it is told: for ever, as far as a test goes.
-const TTL: Duration = Duration::from_secs(3600);
+/// How long the kernel may believe what it is told.
+const TTL: Duration = Duration::MAX;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Node {
@@ -59,6 +59,7 @@ impl Tree {
             mtime: node.times[1],
             ctime: node.times[1],
             without_xattrs: true,
+            leased: false,
         })
     }
 
@@ -71,7 +72,13 @@ impl Tree {
     }
 
     /// Makes a node, under a name when it is given one.
-    fn make(&mut self, parent: NodeId, name: Option<&[u8]>, kind: Kind, mode: u32) -> Result<Entry, Errno> {
+    pub(crate) fn make(
+        &mut self,
+        parent: NodeId,
+        name: Option<&[u8]>,
+        kind: Kind,
+        mode: u32,
+    ) -> Result<Entry, Errno> {
         let id = NodeId(self.nodes.len() as u64 + 100);
         let nlink = u32::from(name.is_some());
         self.nodes.insert(id, Node { kind: Some(kind), mode: mode & 0o7777, nlink, ..Node::default() });
@@ -142,7 +149,7 @@ impl Tree {
                 }
                 Answer::Opened(self.opened(), if how.direct { PageCache::Bypass } else { PageCache::Keep })
             }
-            Call::Opendir { .. } => Answer::Opened(self.opened(), PageCache::Drop),
+            Call::Opendir { .. } => Answer::Opened(self.opened(), PageCache::Keep),
             Call::Create { parent, name, mode, umask, .. } => {
                 let made = self.make(parent, Some(name), Kind::File, mode & !umask)?;
                 Answer::Created(made, self.opened(), PageCache::Keep)
@@ -201,7 +208,7 @@ impl Tree {
                 let file = &mut self.node(node)?.data;
                 let end = index(offset)? + data.len();
                 file.resize(file.len().max(end), 0);
-                file[index(offset)?..end].copy_from_slice(data);
+                file[index(offset)?..end].copy_from_slice(&data);
                 Answer::Count(u32::try_from(data.len()).map_err(|_| Errno::FileTooBig)?)
             }
             Call::Fallocate { node, offset, length, mode: 0, .. } => {

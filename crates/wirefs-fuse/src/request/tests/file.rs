@@ -1,7 +1,7 @@
 //! Open files.
 
 use super::*;
-use wirefs_client::call::OpenHow;
+use wirefs_client::call::{OpenHow, WriteData};
 
 #[test]
 fn open_flags_become_how() {
@@ -60,7 +60,7 @@ fn data_is_read_and_written() {
         node,
         handle,
         offset: 5,
-        data: b"abc",
+        data: WriteData::Lent(b"abc"),
         cached,
         kill_privileges,
     };

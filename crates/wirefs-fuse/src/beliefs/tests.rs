@@ -1,0 +1,87 @@
+use super::*;
+
+const DIRECTORY: NodeId = NodeId(7);
+
+fn beliefs(forgets_names: bool) -> Beliefs {
+    let beliefs = Beliefs::default();
+    beliefs.agree(forgets_names);
+    beliefs
+}
+
+#[test]
+fn names_are_told_for_ever_only_where_all_can_be_forgotten() {
+    let free = Bounds { name: Duration::MAX, attributes: Duration::MAX };
+    assert_eq!(beliefs(true).bounds(DIRECTORY), free);
+    assert_eq!(beliefs(false).bounds(DIRECTORY), Bounds { name: NAME_TIME_MAX, ..free });
+}
+
+#[test]
+fn a_name_counts_as_looked_up_while_its_answer_may_be_on_its_way() {
+    let beliefs = beliefs(true);
+    assert!(!beliefs.is_looked_up(DIRECTORY, b"a"));
+    let (first, second) = (beliefs.looked_up(DIRECTORY, b"a"), beliefs.looked_up(DIRECTORY, b"a"));
+    assert!(beliefs.is_looked_up(DIRECTORY, b"a"));
+    assert!(!beliefs.is_looked_up(DIRECTORY, b"b"), "these two have other slots");
+    beliefs.answered(first);
+    beliefs.answered(second);
+    assert!(beliefs.is_looked_up(DIRECTORY, b"a"), "it was answered just now");
+    let lookups = &beliefs.lookups[first.0];
+    lookups.over_ms.store(0, Ordering::SeqCst);
+    assert!(!beliefs.is_looked_up(DIRECTORY, b"a"));
+    beliefs.looked_up(DIRECTORY, b"a");
+    assert!(beliefs.is_looked_up(DIRECTORY, b"a"), "it is under way again");
+}
+
+const NO_TIME: Bounds = Bounds { name: Duration::ZERO, attributes: Duration::ZERO };
+
+#[test]
+fn the_first_contention_costs_all_names_and_the_next_nothing() {
+    let beliefs = beliefs(true);
+    assert!(!beliefs.is_distrusted(DIRECTORY));
+    let first = beliefs.distrust(&[DIRECTORY], Instant::now());
+    assert_eq!(first, Distrust { forgets_all: true, wait: Duration::ZERO });
+    assert_eq!(beliefs.bounds(DIRECTORY), NO_TIME);
+    assert_ne!(beliefs.bounds(NodeId(8)), NO_TIME);
+    assert!(beliefs.is_distrusted(DIRECTORY) && !beliefs.is_distrusted(NodeId(8)));
+    let next = beliefs.distrust(&[DIRECTORY], Instant::now());
+    assert_eq!(next, Distrust { forgets_all: false, wait: Duration::ZERO });
+    let other = beliefs.distrust(&[DIRECTORY, NodeId(8)], Instant::now());
+    assert!(other.forgets_all, "the other directory was not contended yet");
+}
+
+#[test]
+fn where_names_cannot_be_forgotten_the_time_they_were_told_for_passes() {
+    let beliefs = beliefs(false);
+    let first = beliefs.distrust(&[DIRECTORY], Instant::now());
+    assert!(!first.forgets_all);
+    assert!(first.wait > Duration::ZERO && first.wait <= NAME_TIME_MAX + CLOCK_SLACK);
+    assert_eq!(beliefs.distrust(&[DIRECTORY], Instant::now()).wait, Duration::ZERO);
+    assert_eq!(beliefs.bounds(DIRECTORY), NO_TIME);
+}
+
+#[test]
+fn contention_lasts_for_as_long_as_names_are_taken_back() {
+    let beliefs = beliefs(true);
+    beliefs.distrust(&[DIRECTORY], Instant::now());
+    let age = |by: Duration| {
+        let at = Instant::now().checked_sub(by).expect("a clock that goes below its start");
+        beliefs.contended().insert(DIRECTORY, at);
+    };
+    age(CONTENDED_FOR / 2);
+    assert!(beliefs.is_distrusted(DIRECTORY));
+    assert!(beliefs.contended()[&DIRECTORY].elapsed() < CONTENDED_FOR / 2, "that counts anew");
+    age(CONTENDED_FOR - CONTENDED_MARGIN);
+    assert!(!beliefs.is_distrusted(DIRECTORY));
+    assert_eq!(beliefs.bounds(DIRECTORY), NO_TIME, "answers stop first");
+    age(CONTENDED_FOR);
+    assert_ne!(beliefs.bounds(DIRECTORY), NO_TIME);
+    assert!(beliefs.distrust(&[DIRECTORY], Instant::now()).forgets_all);
+}
+
+#[test]
+fn contended_directories_are_remembered_within_bounds() {
+    let beliefs = beliefs(true);
+    let many: Vec<NodeId> = (0..2 * CONTENDED_MAX as u64).map(NodeId).collect();
+    beliefs.distrust(&many, Instant::now());
+    assert_eq!(beliefs.contended().len(), CONTENDED_MAX);
+}
