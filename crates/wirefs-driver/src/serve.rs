@@ -21,13 +21,15 @@ mod replies;
 mod shared;
 mod status;
 
-pub use options::ServeOptions;
+pub use options::{BeforeLeasing, ServeOptions};
 pub use status::{ClientStatus, ServeStatus};
 
 use shared::Shared;
 use std::io;
 use std::sync::Arc;
 use wirefs_carrier::{Carrier, Listener};
+use wirefs_op::message::attach::Watch;
+pub use wirefs_server::RECOVERY;
 use wirefs_server::Tree;
 
 /// One running server: a tree, its clients, and the threads between.
@@ -45,6 +47,7 @@ impl Server {
     /// The system gives no thread.
     pub fn start(tree: Arc<dyn Tree>, options: ServeOptions) -> io::Result<Server> {
         let shared = Arc::new(Shared::new(tree, options));
+        shared.begin_leasing();
         relief::start(&shared)?;
         Ok(Server { shared })
     }
@@ -75,8 +78,19 @@ impl Server {
         self.shared.status()
     }
 
-    /// Stops: takes nothing more, lets running requests finish for a while, ends all sessions, closes all
-    /// connections. Returns whether everything had ended by then.
+    /// Which changes to the tree are noticed that are not made through this server; `None`: it leases nothing.
+    pub fn watch(&self) -> Option<Watch> {
+        self.shared.tree.leases()
+    }
+
+    /// Whether clients may believe still what this server has leased to them: after a stop, whoever serves the same tree
+    /// next must wait until that is over ([`ServeOptions::recovery`]).
+    pub fn are_leases_out(&self) -> bool {
+        self.shared.core().sessions.are_leases_out()
+    }
+
+    /// Stops: takes nothing more, lets running requests finish for a while and takes leases back, ends all sessions, closes
+    /// all connections. Returns whether everything had ended by then.
     ///
     /// # Cost
     /// Waits at most for `drain_max` and two more seconds.

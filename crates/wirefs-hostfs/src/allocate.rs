@@ -5,14 +5,25 @@ use crate::open_files::Access;
 use crate::session::Session;
 use rustix::fs::FallocateFlags;
 use wirefs_op::message::allocate::{Rallocate, Tallocate};
+use wirefs_server::{Replies, Touched};
 
 impl Session {
-    pub(crate) fn allocate(&self, request: &Tallocate) -> Result<Rallocate, Failure> {
+    pub(crate) fn allocate(
+        &self,
+        request: &Tallocate,
+        replies: &mut dyn Replies,
+    ) -> Result<Rallocate, Failure> {
         self.check_writable()?;
-        let file = self.locate(&request.target)?.open(Access::WRITE)?;
+        let object = self.locate(&request.target)?;
+        let file = object.open(Access::WRITE)?;
+        let touched = Touched::object(file.id);
+        replies.touch(std::slice::from_ref(&touched))?;
         let _turn = self.export.changes.turn(file.id);
+        let before = self.version_before(&*file);
         let mode = FallocateFlags::from_bits_retain(request.mode);
         uninterrupted(|| rustix::fs::fallocate(&*file, mode, request.offset, request.length))?;
-        Ok(Rallocate { stat: self.stat(&*file).ok() })
+        let stat = self.stat_promised(&object, replies).ok();
+        self.has_changed(&touched, before, stat.map(|stat| stat.version), replies);
+        Ok(Rallocate { stat })
     }
 }

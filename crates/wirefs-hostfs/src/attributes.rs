@@ -103,6 +103,7 @@ pub(crate) fn stat(statx: &Statx, home: Device, without_xattrs: bool) -> Stat {
         mtime: timestamp(&statx.stx_mtime),
         ctime: timestamp(&statx.stx_ctime),
         without_xattrs,
+        leased: false,
     }
 }
 

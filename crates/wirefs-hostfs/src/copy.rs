@@ -11,7 +11,7 @@ use rustix::io::Errno as SystemErrno;
 use wirefs_op::limits::DATA_BYTES_MAX;
 use wirefs_op::message::copy::{Rcopy, Tcopy};
 use wirefs_op::{Errno, Kind};
-use wirefs_server::Replies;
+use wirefs_server::{Replies, Touched};
 
 /// The most that one system call copies, in bytes; between two, the copy may be stopped.
 const STEP_BYTES_MAX: u64 = 16 * 1024 * 1024;
@@ -26,10 +26,11 @@ struct Progress<'a> {
 }
 
 impl Session {
-    pub(crate) fn copy(&self, request: &Tcopy, replies: &dyn Replies) -> Result<Rcopy, Failure> {
+    pub(crate) fn copy(&self, request: &Tcopy, replies: &mut dyn Replies) -> Result<Rcopy, Failure> {
         self.check_writable()?;
         let from = self.locate(&request.from)?.open(Access::READ)?;
-        let to = self.locate(&request.to)?.open(Access::WRITE)?;
+        let target = self.locate(&request.to)?;
+        let to = target.open(Access::WRITE)?;
         if from.kind == Kind::Directory {
             return Err(Errno::IsDirectory.into());
         }
@@ -43,6 +44,11 @@ impl Session {
         if from.id == to.id && request.from_offset.abs_diff(request.to_offset) < length {
             return Err(Errno::Invalid.into());
         }
+        let touched = Touched::object(to.id);
+        if length > 0 {
+            replies.touch(std::slice::from_ref(&touched))?;
+        }
+        let before = self.version_before(&*to);
         let mut progress = Progress {
             from: &from,
             from_offset: request.from_offset,
@@ -52,10 +58,12 @@ impl Session {
         };
         let outcome = progress.run(&self.export.changes, replies);
         let count = length - progress.left;
+        let stat = self.stat_promised(&target, replies).ok();
+        self.has_changed(&touched, before, stat.map(|stat| stat.version), replies);
         match outcome {
             // What was copied counts; the failure comes again with the rest.
             Err(failure) if count == 0 => Err(failure),
-            Ok(()) | Err(_) => Ok(Rcopy { count, stat: self.stat(&*to).ok() }),
+            Ok(()) | Err(_) => Ok(Rcopy { count, stat }),
         }
     }
 }

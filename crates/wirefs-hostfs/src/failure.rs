@@ -1,7 +1,7 @@
 //! Why a request got no ordinary reply, and the one place where the system's error numbers become the protocol's.
 
 use wirefs_op::Errno;
-use wirefs_server::Stopped;
+use wirefs_server::{Parked, Stopped};
 
 /// The end of a request without its ordinary last reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,6 +10,8 @@ pub(crate) enum Failure {
     Errno(Errno),
     /// Nobody wants the rest.
     Stopped,
+    /// Others must hear of it first: nothing was changed, and it begins anew later.
+    Parked,
 }
 
 impl From<Errno> for Failure {
@@ -21,6 +23,12 @@ impl From<Errno> for Failure {
 impl From<Stopped> for Failure {
     fn from(_: Stopped) -> Failure {
         Failure::Stopped
+    }
+}
+
+impl From<Parked> for Failure {
+    fn from(_: Parked) -> Failure {
+        Failure::Parked
     }
 }
 

@@ -6,13 +6,18 @@ mod pieces;
 use crate::attributes::statx;
 use crate::failure::{Failure, uninterrupted};
 use crate::open_files::{Access, OpenFile};
+use crate::promise::Noticed;
 use crate::resolve::Object;
 use crate::session::Session;
 use bytes::Bytes;
+pub(crate) use listing::{Name, next_names};
 use pieces::Pieces;
 use rustix::buffer::spare_capacity;
 use rustix::fd::AsFd;
+use std::iter::once;
+use std::sync::Arc;
 use wirefs_op::message::get::{GetMode, Tget};
+use wirefs_op::message::target::Place;
 use wirefs_op::{Errno, Kind};
 use wirefs_server::Replies;
 
@@ -24,19 +29,58 @@ impl Session {
         let mut pieces = Pieces::new(request, replies);
         let wants = |mode| request.mode.has(mode);
         let attributes_alone = wants(GetMode::STAT) && !wants(GetMode::DATA) && !wants(GetMode::MORE);
-        if attributes_alone && let Some(stat) = self.stat_path(&request.target)? {
-            pieces.tell(stat);
-            return pieces.end_without_data();
+        if wants(GetMode::ENTRY) {
+            return self.get_entry(request, attributes_alone, &mut pieces);
+        }
+        if attributes_alone && let Some(mut stat) = self.stat_path(&request.target)? {
+            let noticed = self.export.promises.of_object();
+            if noticed == Noticed::Nothing || noticed.covers(&stat) {
+                self.promise(noticed, pieces.replies(), &mut once(&mut stat));
+                pieces.tell(stat);
+                return pieces.end_without_data();
+            }
         }
         let object = self.locate(&request.target)?;
+        self.get_object(request, &object, &mut pieces)
+    }
+
+    /// Looks for a name in the directory that the client means, and nowhere else.
+    fn get_entry(
+        &self,
+        request: &Tget,
+        attributes_alone: bool,
+        pieces: &mut Pieces<'_>,
+    ) -> Result<(), Failure> {
+        let place = Place { path: request.target.path.clone(), dir: request.target.id };
+        let entry = self.entry(&place)?;
+        pieces.is_place_promised = self.promise_names(&entry.dir, pieces.replies());
+        if attributes_alone {
+            match self.stat_child_promised(&entry, pieces.replies()) {
+                Ok(stat) => pieces.tell(stat),
+                Err(Failure::Errno(Errno::NotFound)) => return pieces.end_absent(),
+                Err(failure) => return Err(failure),
+            }
+            return pieces.end_without_data();
+        }
+        match self.child(&entry) {
+            Ok(object) => {
+                let object = self.noticed_in(&entry.dir, object, pieces.replies());
+                self.get_object(request, &object, pieces)
+            }
+            Err(Errno::NotFound) => pieces.end_absent(),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn get_object(&self, request: &Tget, object: &Object, pieces: &mut Pieces<'_>) -> Result<(), Failure> {
         match object.kind {
-            Kind::File | Kind::Directory => self.get_opened(request, &object, &mut pieces),
+            Kind::File | Kind::Directory => self.get_opened(request, object, pieces),
             Kind::Symlink if request.mode.has(GetMode::DATA) => {
-                self.tell_stat(request, &object, &mut pieces)?;
-                get_target(request, &object, &mut pieces)
+                self.tell_stat(request, object, pieces)?;
+                get_target(request, object, pieces)
             }
             Kind::Symlink | Kind::Fifo | Kind::Socket | Kind::CharDevice | Kind::BlockDevice => {
-                self.tell_stat(request, &object, &mut pieces)?;
+                self.tell_stat(request, object, pieces)?;
                 pieces.end_without_data()
             }
         }
@@ -44,9 +88,10 @@ impl Session {
 
     /// Tells the attributes where they are asked for. Before data: that may then be newer than they say, never older, and
     /// a client that keeps both finds out when it looks again.
-    fn tell_stat(&self, request: &Tget, object: impl AsFd, pieces: &mut Pieces<'_>) -> Result<(), Failure> {
+    fn tell_stat(&self, request: &Tget, object: &Object, pieces: &mut Pieces<'_>) -> Result<(), Failure> {
         if request.mode.has(GetMode::STAT) {
-            pieces.tell(self.stat(object)?);
+            let stat = self.stat_promised(object, pieces.replies())?;
+            pieces.tell(stat);
         }
         Ok(())
     }
@@ -59,6 +104,7 @@ impl Session {
             (false, false) => Ok(None),
         };
         if let (Some(fd), false) = (object.fd, keeps) {
+            self.touch_closed(fd, object.id, pieces.replies())?;
             self.close(fd, object.id);
         }
         let file = match opened {
@@ -74,12 +120,13 @@ impl Session {
             }
             Err(error) => return Err(error.into()),
         };
-        self.tell_stat(request, &*file, pieces)?;
+        let seen = object.seen_through(Arc::clone(&file));
+        self.tell_stat(request, &seen, pieces)?;
         if keeps {
             pieces.fd = self.keep(object, &file);
         }
         match (with_data, file.kind == Kind::Directory) {
-            (true, true) => self.list(request, &file, pieces),
+            (true, true) => self.list(request, (&seen, &file), pieces),
             (true, false) => read(request, &file, pieces),
             (false, _) => pieces.end_without_data(),
         }

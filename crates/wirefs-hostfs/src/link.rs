@@ -6,15 +6,24 @@ use crate::session::Session;
 use rustix::fd::AsFd;
 use rustix::fs::{AtFlags, CWD};
 use wirefs_op::message::link::{Rlink, Tlink};
+use wirefs_server::{Replies, Touched};
 
 impl Session {
-    pub(crate) fn link(&self, request: &Tlink) -> Result<Rlink, Failure> {
+    pub(crate) fn link(&self, request: &Tlink, replies: &mut dyn Replies) -> Result<Rlink, Failure> {
         self.check_writable()?;
         let object = self.locate(&request.target)?;
         let to = self.entry(&request.to)?;
+        let touched = [to.touched(), Touched::object(object.id)];
+        replies.touch(&touched)?;
+        let before = [self.version_before(&to.dir), self.version_before(&object)];
         // Following the entry in /proc leads to the very object that is held, and no further if that is a link.
         let path = proc_path(object.as_fd());
         uninterrupted(|| rustix::fs::linkat(CWD, &path, &to.dir, &to.name, AtFlags::SYMLINK_FOLLOW))?;
-        Ok(Rlink { stat: self.stat(&object).ok(), dir: self.stat(&to.dir).ok() })
+        let stat = self.stat_promised(&object, replies).ok();
+        let dir = self.stat_promised(&to.dir, replies).ok();
+        for ((touched, before), after) in touched.iter().zip(before).zip([dir, stat]) {
+            self.has_changed(touched, before, after.map(|stat| stat.version), replies);
+        }
+        Ok(Rlink { stat, dir })
     }
 }

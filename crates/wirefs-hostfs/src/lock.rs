@@ -2,7 +2,9 @@
 
 use crate::failure::Failure;
 use crate::locks::{Had, Holder};
+use crate::resolve::Object;
 use crate::session::Session;
+use std::sync::Arc;
 use wirefs_op::message::lock::{LockAction, Rlock, Tlock};
 use wirefs_op::{Errno, FileId, LockFamily, LockKind, LockRange, Reply};
 use wirefs_server::Replies;
@@ -23,7 +25,7 @@ impl Session {
             }
             (LockAction::Set, LockKind::Read | LockKind::Write) => {
                 let had = self.try_lock(request)?;
-                self.locked(&had)
+                self.locked(&had, replies)
             }
             (LockAction::Wait, LockKind::Read | LockKind::Write) => {
                 return self.wait_for_lock(request, replies);
@@ -50,8 +52,9 @@ impl Session {
         self.export.locks.lock(self.holder(request, id), request.range, &self.has_ended, open)
     }
 
-    fn locked(&self, had: &Had) -> Rlock {
-        Rlock { conflict: None, stat: self.stat(&*had.file).ok() }
+    fn locked(&self, had: &Had, replies: &mut dyn Replies) -> Rlock {
+        let object = Object::of_open(Arc::clone(&had.file), self.export.promises.of_object());
+        Rlock { conflict: None, stat: self.stat_promised(&object, replies).ok() }
     }
 
     fn unlock(&self, request: &Tlock) -> Result<(), Failure> {
@@ -81,7 +84,8 @@ impl Session {
                 outcome => break outcome?,
             }
         };
-        let sent = replies.send(Reply::Lock(self.locked(&had)));
+        let reply = self.locked(&had, replies);
+        let sent = replies.send(Reply::Lock(reply));
         if sent.is_err() {
             // Withdrawn in the last moment: nobody knows that it was had, so nobody would release it.
             let id = self.lock_id(request)?;

@@ -1,5 +1,7 @@
 //! The files that a session holds open: numbered, bounded, reused.
 
+use crate::attributes::{self, Device};
+use crate::put::Stream;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ffi::CString;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use wirefs_op::limits::FDS_MAX;
 use wirefs_op::message::target::{Fd, NOFD};
 use wirefs_op::{FileId, Kind};
+use wirefs_server::Touched;
 
 /// What an open file is good for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,11 +41,12 @@ pub(crate) struct OpenFile {
     pub(crate) access: Access,
     /// Held by whoever uses the file position: listings, appends, seeks.
     position: Mutex<()>,
+    pub(crate) stream: Stream,
 }
 
 impl OpenFile {
     pub(crate) fn new(fd: OwnedFd, id: FileId, kind: Kind, access: Access) -> Arc<OpenFile> {
-        Arc::new(OpenFile { fd, id, kind, access, position: Mutex::new(()) })
+        Arc::new(OpenFile { fd, id, kind, access, position: Mutex::new(()), stream: Stream::default() })
     }
 
     /// The file position is the caller's while the guard lives.
@@ -61,8 +65,23 @@ impl AsFd for OpenFile {
 #[derive(Debug)]
 pub(crate) struct RemoveOnClose {
     pub(crate) dir: OwnedFd,
+    pub(crate) dir_id: FileId,
     pub(crate) name: CString,
     pub(crate) id: FileId,
+}
+
+impl RemoveOnClose {
+    /// What the removal changes, if the name is still that file's.
+    pub(crate) fn touched(&self, home: Device) -> Vec<Touched> {
+        let Ok(statx) = attributes::statx(self.dir.as_fd(), &self.name) else {
+            return vec![];
+        };
+        // Directories are not removed so.
+        if attributes::file_id(&statx, home) != self.id || attributes::kind(&statx) == Kind::Directory {
+            return vec![];
+        }
+        vec![Touched::name(self.dir_id, self.name.to_bytes()), Touched::named_besides(self.id)]
+    }
 }
 
 /// How many descriptors the process may keep for clients, all sessions together, so that serving never runs out.
@@ -107,7 +126,7 @@ const SLOTS_MAX: usize = FDS_MAX / STRIPES;
 #[derive(Debug)]
 struct Slot {
     file: Arc<OpenFile>,
-    remove: Option<RemoveOnClose>,
+    remove: Option<Arc<RemoveOnClose>>,
     _share: Share,
 }
 
@@ -198,12 +217,18 @@ impl OpenFiles {
         if let Some((mut stripe, index)) = self.place(fd)
             && let Some(slot) = stripe.slot(index, remove.id)
         {
-            slot.remove = Some(remove);
+            slot.remove = Some(Arc::new(remove));
         }
     }
 
+    /// What closing this file would change, if it is this object.
+    pub(crate) fn touched_by_closing(&self, fd: Fd, id: FileId, home: Device) -> Vec<Touched> {
+        let remove = self.place(fd).and_then(|(mut stripe, index)| stripe.slot(index, id)?.remove.clone());
+        remove.map_or_else(Vec::new, |remove| remove.touched(home))
+    }
+
     /// Closes a file, if it is this object; tells what is to be removed now.
-    pub(crate) fn close(&self, fd: Fd, id: FileId) -> Option<RemoveOnClose> {
+    pub(crate) fn close(&self, fd: Fd, id: FileId) -> Option<Arc<RemoveOnClose>> {
         let slot = self.place(fd).and_then(|(mut stripe, index)| {
             stripe.slot(index, id)?;
             let slot = stripe.slots.get_mut(index)?.take();
@@ -214,7 +239,7 @@ impl OpenFiles {
     }
 
     /// Closes all; tells what is to be removed now.
-    pub(crate) fn close_all(&self) -> Vec<RemoveOnClose> {
+    pub(crate) fn close_all(&self) -> Vec<Arc<RemoveOnClose>> {
         let mut removals = Vec::new();
         for number in 0..STRIPES {
             let stripe = self.stripe(number).map(|mut stripe| std::mem::take(&mut *stripe));

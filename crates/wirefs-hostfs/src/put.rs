@@ -2,30 +2,38 @@
 
 mod create;
 mod set;
+mod stream;
 mod write;
 
 pub(crate) use set::set_mode;
+pub(crate) use stream::Stream;
 
 use crate::attributes;
 use crate::commit::sync;
 use crate::failure::{Failure, uninterrupted};
 use crate::open_files::{Access, OpenFile, RemoveOnClose};
+use crate::promise::Birth;
 use crate::resolve::{Entry, Object};
 use crate::session::Session;
 use rustix::fd::AsFd;
+use std::iter::once;
 use std::sync::Arc;
 use wirefs_op::message::put::{PutMode, Rput, Tput};
 use wirefs_op::message::target::{Fd, NOFD, Place};
-use wirefs_op::{Errno, Kind, Stat};
-use wirefs_server::Replies;
+use wirefs_op::{Errno, Kind, SetStat, Stat};
+use wirefs_server::{Replies, Touched};
 use write::Written;
 
 /// The object that a Tput works on.
-struct Subject {
+struct Subject<'a> {
     object: Object,
     place: Where,
     /// Created by this request.
     is_new: bool,
+    /// It is about to be changed, and nobody but this request knows yet which it is.
+    birth: Option<Birth<'a>>,
+    /// The version of the directory before something was made in it.
+    dir_before: Option<u64>,
 }
 
 /// Where the object is, as far as the request needs to know.
@@ -46,9 +54,11 @@ impl Session {
         if is_change(mode) {
             self.check_writable()?;
         }
-        let subject = self.subject(request)?;
+        let mut subject = self.subject(request, replies)?;
+        let file = self.open_for(request, &subject.object)?;
+        self.touch_subject(request, &mut subject, file.is_some(), replies)?;
         let object = &subject.object;
-        let file = self.open_for(request, object)?;
+        let noticed = self.notice(object, replies);
         let turn = self.export.changes.turn(object.id);
         let before = match subject.is_new {
             true => 0,
@@ -65,10 +75,19 @@ impl Session {
             Some(file) if is_write => write::write(file, request)?,
             Some(_) | None => Written::nothing(request.offset),
         };
-        let stat = self.stat(object)?;
+        let mut stat = self.stat(object)?;
         drop(turn);
-        let fd = self.settle(mode, &subject, file.as_ref(), &stat)?;
-        let dir = subject.directory().and_then(|dir| self.stat(dir).ok());
+        self.promise(noticed, replies, &mut once(&mut stat));
+        let found = (!subject.is_new).then_some(before);
+        self.has_changed(&Touched::object(object.id), found, Some(stat.version), replies);
+        if let Some(file) = file.as_ref().filter(|_| written.count > 0) {
+            file.stream.wrote(file, written.offset, written.count);
+        }
+        let fd = self.settle(mode, &subject, file.as_ref(), &stat, replies)?;
+        let dir = subject.directory().and_then(|dir| self.stat_promised(dir, replies).ok());
+        if let (Where::Entry(entry), Some(dir), true) = (&subject.place, dir, subject.is_new) {
+            self.has_changed(&entry.touched(), subject.dir_before, Some(dir.version), replies);
+        }
         if mode.has(PutMode::SYNC) {
             // All is done; the next change need not wait for the disk.
             replies.pass_turn();
@@ -77,9 +96,9 @@ impl Session {
         Ok(Rput { fd, count: written.count, offset: written.offset, before, stat: Some(stat), dir })
     }
 
-    fn subject(&self, request: &Tput) -> Result<Subject, Failure> {
+    fn subject(&self, request: &Tput, replies: &mut dyn Replies) -> Result<Subject<'_>, Failure> {
         if request.mode.has(PutMode::CREATE) {
-            return self.create(request);
+            return self.create(request, replies);
         }
         let object = self.locate(&request.target)?;
         let place = if request.mode.has(PutMode::REMOVE) {
@@ -88,7 +107,40 @@ impl Session {
         } else {
             Where::Anywhere
         };
-        Ok(Subject { object, place, is_new: false })
+        Ok(Subject { object, place, is_new: false, birth: None, dir_before: None })
+    }
+
+    /// Says what is about to be changed, beside the names that a creation has touched already.
+    fn touch_subject(
+        &self,
+        request: &Tput,
+        subject: &mut Subject<'_>,
+        is_open: bool,
+        replies: &mut dyn Replies,
+    ) -> Result<(), Failure> {
+        let (mode, object) = (request.mode, &subject.object);
+        let mut touched = Vec::new();
+        if changes_object(request, object.kind) {
+            touched.push(Touched::object(object.id));
+        }
+        if subject.is_new {
+            // Nobody was promised anything about it, so nobody has to be waited for.
+            let _ = replies.touch(&touched);
+            subject.birth = None;
+            return Ok(());
+        }
+        if let (Some(fd), false) = (object.fd, mode.has(PutMode::MORE)) {
+            touched.extend(self.files.touched_by_closing(fd, object.id, self.export.home));
+        }
+        // What is kept open keeps its name until it is closed.
+        let removes_now = mode.has(PutMode::REMOVE) && !(mode.has(PutMode::MORE) && is_open);
+        if let (true, Where::Named(entry) | Where::Entry(entry)) = (removes_now, &subject.place)
+            && object.kind != Kind::Directory
+            && self.look(entry).is_some_and(|found| found.id == object.id)
+        {
+            touched.extend([entry.touched(), Touched::named_besides(object.id)]);
+        }
+        Ok(replies.touch(&touched)?)
     }
 
     /// Opens the object for all that the request does with it; `None` when nothing needs it open.
@@ -124,7 +176,7 @@ impl Session {
     fn sync_put(
         &self,
         mode: PutMode,
-        subject: &Subject,
+        subject: &Subject<'_>,
         file: Option<&Arc<OpenFile>>,
     ) -> Result<(), Failure> {
         match (file, subject.object.kind) {
@@ -146,13 +198,15 @@ impl Session {
     fn settle(
         &self,
         mode: PutMode,
-        subject: &Subject,
+        subject: &Subject<'_>,
         file: Option<&Arc<OpenFile>>,
         stat: &Stat,
+        replies: &mut dyn Replies,
     ) -> Result<Fd, Failure> {
         let removal = match &subject.place {
             Where::Named(entry) | Where::Entry(entry) if mode.has(PutMode::REMOVE) => Some(RemoveOnClose {
                 dir: entry.dir.as_fd().try_clone_to_owned().map_err(|_| Errno::TooManyOpen)?,
+                dir_id: entry.dir.id,
                 name: entry.name.clone(),
                 id: subject.object.id,
             }),
@@ -168,7 +222,12 @@ impl Session {
             return Err(Errno::TooManyOpen.into());
         }
         match removal {
-            Some(removal) if fd == NOFD => self.remove_closed(&removal),
+            Some(removal) if fd == NOFD => {
+                // Known already but for a file that should have been kept and is not, for want of room: then others hear of
+                // it while it happens.
+                let _ = replies.touch(&removal.touched(self.export.home));
+                self.remove_closed(&removal);
+            }
             Some(removal) => self.files.remove_on_close(fd, removal),
             None => {}
         }
@@ -179,7 +238,7 @@ impl Session {
     }
 }
 
-impl Subject {
+impl Subject<'_> {
     /// The directory that something was created in.
     fn directory(&self) -> Option<&Object> {
         match &self.place {
@@ -188,6 +247,15 @@ impl Subject {
             Where::Nameless(dir) => Some(dir),
         }
     }
+}
+
+/// Whether a Tput changes the object itself, which is of this kind.
+fn changes_object(request: &Tput, kind: Kind) -> bool {
+    let mode = request.mode;
+    let is_file = kind == Kind::File;
+    (mode.has(PutMode::DATA) && is_file && !request.data.0.is_empty())
+        || (mode.has(PutMode::STAT) && request.set != SetStat::default())
+        || (mode.has(PutMode::KILL_PRIVILEGES) && is_file)
 }
 
 /// Whether a Tput of this mode changes anything.

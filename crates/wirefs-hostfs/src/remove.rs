@@ -4,13 +4,21 @@ use crate::failure::{Failure, uninterrupted};
 use crate::session::Session;
 use rustix::fs::AtFlags;
 use wirefs_op::message::remove::{Rremove, Tremove};
+use wirefs_server::Replies;
 
 impl Session {
-    pub(crate) fn remove(&self, request: &Tremove) -> Result<Rremove, Failure> {
+    pub(crate) fn remove(&self, request: &Tremove, replies: &mut dyn Replies) -> Result<Rremove, Failure> {
         self.check_writable()?;
         let entry = self.entry(&request.place)?;
+        replies.touch(&[entry.touched()])?;
+        if let Some(object) = self.look(&entry) {
+            replies.touch(&[object])?;
+        }
+        let before = self.version_before(&entry.dir);
         let flags = if request.directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
         uninterrupted(|| rustix::fs::unlinkat(&entry.dir, &entry.name, flags))?;
-        Ok(Rremove { dir: self.stat(&entry.dir).ok() })
+        let dir = self.stat_promised(&entry.dir, replies).ok();
+        self.has_changed(&entry.touched(), before, dir.map(|dir| dir.version), replies);
+        Ok(Rremove { dir })
     }
 }

@@ -1,15 +1,14 @@
 //! Trename: `renameat2`.
 
-use crate::attributes::stat_name;
 use crate::failure::{Failure, uninterrupted};
 use crate::session::Session;
-use rustix::fd::AsFd;
 use rustix::fs::RenameFlags;
 use wirefs_op::Errno;
 use wirefs_op::message::rename::{EXCHANGE, NOREPLACE, Rrename, Trename};
+use wirefs_server::{Replies, Touched};
 
 impl Session {
-    pub(crate) fn rename(&self, request: &Trename) -> Result<Rrename, Failure> {
+    pub(crate) fn rename(&self, request: &Trename, replies: &mut dyn Replies) -> Result<Rrename, Failure> {
         self.check_writable()?;
         let flags = match request.flags {
             0 => RenameFlags::empty(),
@@ -19,8 +18,21 @@ impl Session {
         };
         let from = self.entry(&request.from)?;
         let to = self.entry(&request.to)?;
+        replies.touch(&[from.touched(), to.touched()])?;
+        // What is moved, and what is replaced or changes places with it.
+        let objects = [self.look(&from), self.look(&to)].into_iter().flatten();
+        replies.touch(&objects.collect::<Vec<_>>())?;
+        let before = [&from, &to].map(|entry| self.version_before(&entry.dir));
         uninterrupted(|| rustix::fs::renameat_with(&from.dir, &from.name, &to.dir, &to.name, flags))?;
-        let moved = stat_name(to.dir.as_fd(), &to.name, self.export.home);
-        Ok(Rrename { stat: moved.ok(), from_dir: self.stat(&from.dir).ok(), to_dir: self.stat(&to.dir).ok() })
+        let stat = self.stat_child_promised(&to, replies).ok();
+        let dirs = [&from, &to].map(|entry| self.stat_promised(&entry.dir, replies).ok());
+        if let Some(moved) = stat {
+            self.has_changed(&Touched::object(moved.id), None, Some(moved.version), replies);
+        }
+        for ((entry, dir), before) in [&from, &to].into_iter().zip(&dirs).zip(before) {
+            self.has_changed(&entry.touched(), before, dir.map(|dir| dir.version), replies);
+        }
+        let [from_dir, to_dir] = dirs;
+        Ok(Rrename { stat, from_dir, to_dir })
     }
 }

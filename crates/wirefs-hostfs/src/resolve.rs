@@ -3,13 +3,15 @@
 use crate::attributes::{self, Device, proc_path};
 use crate::failure::{Failure, errno, uninterrupted};
 use crate::open_files::{Access, OpenFile};
+use crate::promise::Noticed;
 use crate::session::Session;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, ResolveFlags, Statx};
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::sync::Arc;
 use wirefs_op::message::target::{Fd, NOFD, Place, Target};
 use wirefs_op::{Errno, FileId, Kind, Stat, TreePath};
+use wirefs_server::Touched;
 
 /// The longest path that one system call takes (`PATH_MAX` without its NUL), in bytes.
 const STEP_BYTES_MAX: usize = 4095;
@@ -35,6 +37,10 @@ pub(crate) struct Object {
     pub(crate) kind: Kind,
     /// The session's number for it, where it is kept open.
     pub(crate) fd: Option<Fd>,
+    /// By what its changes are noticed.
+    pub(crate) noticed: Noticed,
+    /// The directory that it was found in, where that is what has to be watched.
+    pub(crate) parent: Option<Arc<Object>>,
 }
 
 impl AsFd for Object {
@@ -48,13 +54,25 @@ impl AsFd for Object {
 }
 
 impl Object {
-    fn new(holder: Holder, statx: &Statx, home: Device) -> Object {
-        Object { holder, id: attributes::file_id(statx, home), kind: attributes::kind(statx), fd: None }
+    fn new(holder: Holder, statx: &Statx, home: Device, noticed: Noticed) -> Object {
+        let (id, kind) = (attributes::file_id(statx, home), attributes::kind(statx));
+        Object { holder, id, kind, fd: None, noticed, parent: None }
     }
 
     /// An object that is open, not kept yet.
-    pub(crate) fn of_open(file: Arc<OpenFile>) -> Object {
-        Object { id: file.id, kind: file.kind, holder: Holder::Open(file), fd: None }
+    pub(crate) fn of_open(file: Arc<OpenFile>, noticed: Noticed) -> Object {
+        let (id, kind) = (file.id, file.kind);
+        Object { holder: Holder::Open(file), id, kind, fd: None, noticed, parent: None }
+    }
+
+    /// The same object, its changes noticed so.
+    pub(crate) fn noticed_by(self, noticed: Noticed) -> Object {
+        Object { noticed, ..self }
+    }
+
+    /// The same object through this open file.
+    pub(crate) fn seen_through(&self, file: Arc<OpenFile>) -> Object {
+        Object { parent: self.parent.clone(), ..Object::of_open(file, self.noticed) }
     }
 
     /// The kept or just opened file, where there is one that covers `wanted`.
@@ -123,6 +141,13 @@ pub(crate) struct Entry {
     pub(crate) name: CString,
 }
 
+impl Entry {
+    /// That what the name means is about to change.
+    pub(crate) fn touched(&self) -> Touched {
+        Touched::name(self.dir.id, self.name.to_bytes())
+    }
+}
+
 /// What was expected somewhere is not there: stale when the client said what it expected.
 fn or_stale(error: Errno, expected: Option<FileId>) -> Errno {
     let is_gone = matches!(error, Errno::NotFound | Errno::NotDirectory);
@@ -165,8 +190,8 @@ impl Session {
         let Some((dir, name)) = target.path.split_last().filter(|_| !may_be_kept) else {
             return Ok(None);
         };
-        // By name alone, a place where something is mounted would be crossed.
-        if !self.export.options.cross_mounts {
+        // By name alone, a place where something is mounted would be crossed; and the directory is to be watched.
+        if !self.export.options.cross_mounts || self.export.promises.watches_directories() {
             return Ok(None);
         }
         let name = CString::new(name).map_err(|_| Errno::Invalid)?;
@@ -186,7 +211,8 @@ impl Session {
 
     fn kept(&self, fd: Fd, id: FileId) -> Option<Object> {
         let file = self.files.find(fd, id)?;
-        Some(Object { fd: Some(fd), ..Object::of_open(file) })
+        let noticed = self.export.promises.of_object();
+        Some(Object { fd: Some(fd), ..Object::of_open(file, noticed) })
     }
 
     /// The directory of `place` and the name in it.
@@ -215,6 +241,18 @@ impl Session {
     }
 
     fn walk(&self, path: &TreePath) -> Result<Object, Errno> {
+        match path.split_last().filter(|_| self.export.promises.watches_directories()) {
+            None => self.walk_straight(path),
+            Some((dir, name)) => {
+                let name = CString::new(name).map_err(|_| Errno::Invalid)?;
+                let entry = Entry { dir: self.walk_straight(&dir)?, name };
+                let child = self.child(&entry)?;
+                Ok(Object { parent: Some(Arc::new(entry.dir)), ..child })
+            }
+        }
+    }
+
+    fn walk_straight(&self, path: &TreePath) -> Result<Object, Errno> {
         let holder = if path.is_root() {
             Holder::Root(Arc::clone(&self.root))
         } else {
@@ -226,15 +264,41 @@ impl Session {
             Holder::Open(file) => file.as_fd(),
         };
         let statx = attributes::statx(fd, c"").map_err(errno)?;
-        Ok(Object::new(holder, &statx, self.export.home))
+        Ok(Object::new(holder, &statx, self.export.home, self.export.promises.of_object()))
     }
 
     /// The object of this name in a directory that is held.
     pub(crate) fn child(&self, entry: &Entry) -> Result<Object, Errno> {
+        self.child_of(entry.dir.as_fd(), &entry.name)
+    }
+
+    /// The same for a directory that is open.
+    pub(crate) fn child_of(&self, dir: BorrowedFd<'_>, name: &CStr) -> Result<Object, Errno> {
         let resolve = resolve_flags(self.export.options.cross_mounts);
-        let fd = open_step(entry.dir.as_fd(), entry.name.to_bytes(), OFlags::NOFOLLOW, resolve)?;
+        let fd = open_step(dir, name.to_bytes(), OFlags::NOFOLLOW, resolve)?;
         let statx = attributes::statx(fd.as_fd(), c"").map_err(errno)?;
-        Ok(Object::new(Holder::Path(fd), &statx, self.export.home))
+        Ok(Object::new(Holder::Path(fd), &statx, self.export.home, self.export.promises.of_object()))
+    }
+
+    /// The object that has this name at the moment, if one does, about to have it no longer.
+    pub(crate) fn look(&self, entry: &Entry) -> Option<Touched> {
+        let statx = attributes::statx(entry.dir.as_fd(), &entry.name).ok()?;
+        let id = attributes::file_id(&statx, self.export.home);
+        let has_others = attributes::kind(&statx) != Kind::Directory && statx.stx_nlink > 1;
+        Some(if has_others { Touched::named_besides(id) } else { Touched::object(id) })
+    }
+
+    /// The attributes of what has this name in a directory that is held.
+    ///
+    /// # Cost
+    /// Two system calls; four where mounts below are not to be crossed, which by name alone they would be.
+    pub(crate) fn stat_child(&self, entry: &Entry) -> Result<Stat, Errno> {
+        let dir = entry.dir.as_fd();
+        if self.export.options.cross_mounts {
+            return attributes::stat_name(dir, &entry.name, self.export.home).map_err(errno);
+        }
+        let child = self.child(entry)?;
+        attributes::stat_fd(&child, self.export.home).map_err(errno)
     }
 
     /// The object's attributes.

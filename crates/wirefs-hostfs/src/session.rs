@@ -3,8 +3,10 @@
 use crate::attributes::Device;
 use crate::changes::Changes;
 use crate::failure::{Failure, errno};
+use crate::find::Crew;
 use crate::locks::LockTable;
 use crate::open_files::{Access, Budget, OpenFile, OpenFiles, RemoveOnClose};
+use crate::promise::Promises;
 use crate::resolve::Object;
 use crate::tree::HostOptions;
 use rustix::fd::{AsFd, OwnedFd};
@@ -13,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use wirefs_op::message::target::{Fd, NOFD};
 use wirefs_op::{Errno, FileId};
-use wirefs_server::SessionKey;
+use wirefs_server::{Replies, SessionKey};
 
 /// What all sessions share.
 #[derive(Debug)]
@@ -24,8 +26,10 @@ pub(crate) struct Export {
     pub(crate) options: HostOptions,
     pub(crate) acts_for_callers: bool,
     pub(crate) budget: Arc<Budget>,
+    pub(crate) crew: Crew,
     pub(crate) locks: LockTable,
     pub(crate) changes: Changes,
+    pub(crate) promises: Promises,
 }
 
 /// One session.
@@ -87,6 +91,14 @@ impl Session {
             }
             None => self.files.insert(file).unwrap_or(NOFD),
         }
+    }
+
+    /// Says what closing the file of this number is going to change.
+    ///
+    /// # Errors
+    /// Others must hear of it first.
+    pub(crate) fn touch_closed(&self, fd: Fd, id: FileId, replies: &mut dyn Replies) -> Result<(), Failure> {
+        Ok(replies.touch(&self.files.touched_by_closing(fd, id, self.export.home))?)
     }
 
     /// Closes the file of this number, if it is this object.

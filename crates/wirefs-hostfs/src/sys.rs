@@ -1,9 +1,10 @@
 //! The system calls that no library wraps safely.
 #![expect(unsafe_code, reason = "raw system calls; each block says why it is sound")]
 
-use rustix::fd::{AsRawFd, BorrowedFd};
+use rustix::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use rustix::io::Errno;
 use std::ffi::CStr;
+use std::ops::Range;
 use std::ptr;
 
 type Outcome<T> = Result<T, Errno>;
@@ -39,6 +40,15 @@ pub(crate) fn chmod_path_fd(fd: BorrowedFd<'_>, mode: u32) -> Outcome<()> {
         libc::syscall(libc::SYS_fchmodat2, fd.as_raw_fd(), c"".as_ptr(), mode, libc::AT_EMPTY_PATH)
     };
     outcome(code).map(drop)
+}
+
+/// Has the kernel begin to write what is changed in this range of a file; waits for none of it.
+pub(crate) fn begin_write_back(fd: BorrowedFd<'_>, range: Range<u64>) -> Outcome<()> {
+    let signed = |number: u64| libc::off64_t::try_from(number).map_err(|_| Errno::INVAL);
+    let (start, length) = (signed(range.start)?, signed(range.end.saturating_sub(range.start))?);
+    // SAFETY: no pointers; the descriptor is open for the time of the call.
+    let code = unsafe { libc::sync_file_range(fd.as_raw_fd(), start, length, libc::SYNC_FILE_RANGE_WRITE) };
+    outcome(code.into()).map(drop)
 }
 
 /// Sets the calling thread's user id for file access; returns the previous one. The kernel reports no failure, only no change.
@@ -94,4 +104,76 @@ pub(crate) fn set_ofd_lock(fd: BorrowedFd<'_>, lock: Flock) -> Outcome<()> {
 /// Tells which lock would stand in the way of `lock`; its kind is `F_UNLCK` when none would.
 pub(crate) fn test_ofd_lock(fd: BorrowedFd<'_>, lock: Flock) -> Outcome<Flock> {
     ofd_lock(fd, libc::F_OFD_GETLK, lock)
+}
+
+/// The longest file handle (`MAX_HANDLE_SZ`), in bytes.
+pub(crate) const HANDLE_BYTES_MAX: usize = 128;
+
+/// A file handle as the kernel lays it out, with room for the longest.
+#[repr(C)]
+struct RawHandle {
+    bytes: u32,
+    kind: i32,
+    opaque: [u8; HANDLE_BYTES_MAX],
+}
+
+/// The descriptor that a call returned, owned from here on.
+fn new_fd(code: libc::c_long) -> Outcome<OwnedFd> {
+    let number = i32::try_from(outcome(code)?).map_err(|_| Errno::BADF)?;
+    // SAFETY: the kernel just made this descriptor for the caller, and nobody else knows it.
+    Ok(unsafe { OwnedFd::from_raw_fd(number) })
+}
+
+/// Opens a queue of events about whole file systems; `flags` are those of `fanotify_init`.
+pub(crate) fn fanotify_init(flags: u32) -> Outcome<OwnedFd> {
+    // SAFETY: no pointers.
+    let code = unsafe { libc::fanotify_init(flags, (libc::O_RDONLY | libc::O_CLOEXEC) as libc::c_uint) };
+    new_fd(code.into())
+}
+
+/// Adds or removes a mark on what `dir` is on; `flags` and `mask` are those of `fanotify_mark`.
+pub(crate) fn fanotify_mark(
+    group: BorrowedFd<'_>,
+    flags: u32,
+    mask: u64,
+    dir: BorrowedFd<'_>,
+) -> Outcome<()> {
+    // SAFETY: the name is a terminated static string; nothing else is a pointer.
+    let code = unsafe { libc::fanotify_mark(group.as_raw_fd(), flags, mask, dir.as_raw_fd(), c".".as_ptr()) };
+    outcome(code.into()).map(drop)
+}
+
+/// The handle of what `fd` stands for: its kind and its bytes.
+pub(crate) fn name_to_handle(fd: BorrowedFd<'_>) -> Outcome<(i32, Vec<u8>)> {
+    let mut raw = RawHandle { bytes: HANDLE_BYTES_MAX as u32, kind: 0, opaque: [0; HANDLE_BYTES_MAX] };
+    let mut mount = 0_i32;
+    // SAFETY: the name is a terminated static string; the handle has the room that its first field tells, and both it
+    // and the mount's number live on this stack frame.
+    let code = unsafe {
+        libc::syscall(
+            libc::SYS_name_to_handle_at,
+            fd.as_raw_fd(),
+            c"".as_ptr(),
+            ptr::from_mut(&mut raw),
+            ptr::from_mut(&mut mount),
+            libc::AT_EMPTY_PATH,
+        )
+    };
+    outcome(code)?;
+    let bytes = raw.opaque.get(..raw.bytes as usize).ok_or(Errno::OVERFLOW)?;
+    Ok((raw.kind, bytes.to_vec()))
+}
+
+/// Opens the object of this handle, for naming only, on the file system that `mount`, which is open, is on. `STALE`: it is
+/// gone; `PERM`: this process may not.
+pub(crate) fn open_by_handle(mount: BorrowedFd<'_>, kind: i32, bytes: &[u8]) -> Outcome<OwnedFd> {
+    let mut raw = RawHandle { bytes: 0, kind, opaque: [0; HANDLE_BYTES_MAX] };
+    raw.opaque.get_mut(..bytes.len()).ok_or(Errno::OVERFLOW)?.copy_from_slice(bytes);
+    raw.bytes = bytes.len() as u32;
+    let flags = libc::O_PATH | libc::O_CLOEXEC | libc::O_NOFOLLOW;
+    // SAFETY: the handle lives on this stack frame and has as many bytes as its first field tells.
+    let code = unsafe {
+        libc::syscall(libc::SYS_open_by_handle_at, mount.as_raw_fd(), ptr::from_mut(&mut raw), flags)
+    };
+    new_fd(code)
 }

@@ -3,19 +3,24 @@
 use crate::attributes::{self, Device};
 use crate::changes::Changes;
 use crate::failure::{Failure, errno};
+use crate::find::Crew;
 use crate::identity::can_act_for_callers;
 use crate::locks::LockTable;
 use crate::open_files::Budget;
+use crate::promise::{Notice, Promises};
 use crate::resolve::beneath;
 use crate::session::{Export, Session};
+use crate::watch;
+use bytes::Bytes;
 use rustix::fd::AsFd;
 use rustix::fs::{Mode, OFlags};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
+use wirefs_op::message::attach::Watch;
 use wirefs_op::message::version::BootId;
-use wirefs_op::{Errno, Kind, Reply, Request, TreePath};
-use wirefs_server::{Attached, Replies, SessionKey, Tree};
+use wirefs_op::{Errno, FileId, Kind, Reply, Request, TreePath};
+use wirefs_server::{Attached, Outside, Replies, SessionKey, Tell, Tree};
 
 /// How a directory is exported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,12 +31,14 @@ pub struct HostOptions {
     pub cross_mounts: bool,
     /// This run of the server, told with each commit.
     pub boot: BootId,
+    /// Which changes are noticed that are not made through this server, so that clients may be promised to hear of them.
+    pub notice: Notice,
 }
 
 impl Default for HostOptions {
     /// Writable, with what is mounted below.
     fn default() -> HostOptions {
-        HostOptions { read_only: false, cross_mounts: true, boot: BootId::default() }
+        HostOptions { read_only: false, cross_mounts: true, boot: BootId::default(), notice: Notice::Nothing }
     }
 }
 
@@ -84,7 +91,7 @@ impl OpenError {
 /// A host directory as a tree.
 #[derive(Debug)]
 pub struct HostTree {
-    export: Arc<Export>,
+    pub(crate) export: Arc<Export>,
     sessions: RwLock<HashMap<SessionKey, Arc<Session>>>,
 }
 
@@ -112,12 +119,14 @@ impl HostTree {
             acts_for_callers: can_act_for_callers(),
             locks: LockTable::new(Arc::clone(&budget)),
             budget,
+            crew: Crew::default(),
             changes: Changes::default(),
+            promises: Promises::new(options.notice),
         };
         Ok(HostTree { export: Arc::new(export), sessions: RwLock::default() })
     }
 
-    fn session(&self, key: SessionKey) -> Option<Arc<Session>> {
+    pub(crate) fn session(&self, key: SessionKey) -> Option<Arc<Session>> {
         let sessions = self.sessions.read().unwrap_or_else(PoisonError::into_inner);
         sessions.get(&key).cloned()
     }
@@ -131,10 +140,13 @@ impl Tree for HostTree {
         } else {
             beneath(export.root.as_fd(), path, export.options.cross_mounts)?
         };
-        let stat = attributes::stat_fd(&root, export.home).map_err(errno)?;
+        let id = attributes::file_id(&attributes::statx(root.as_fd(), c"").map_err(errno)?, export.home);
+        let is_noticed = export.promises.notices(root.as_fd(), id);
+        let mut stat = attributes::stat_fd(&root, export.home).map_err(errno)?;
         if stat.kind != Kind::Directory {
             return Err(Errno::NotDirectory);
         }
+        stat.leased = is_noticed && export.promises.births.are_known();
         let attached = Attached {
             root: stat,
             uid: rustix::process::geteuid().as_raw(),
@@ -157,6 +169,7 @@ impl Tree for HostTree {
     }
 
     fn serve(&self, session: SessionKey, request: Request, replies: &mut dyn Replies) {
+        self.export.promises.begin();
         let outcome = match self.session(session) {
             Some(session) => session.serve(request, replies),
             // Not attached, so there is no tree that the paths could be in.
@@ -165,7 +178,7 @@ impl Tree for HostTree {
         match outcome {
             // Whoever does not listen any more need not be told.
             Err(Failure::Errno(errno)) => drop(replies.send(Reply::Error(errno.into()))),
-            Ok(()) | Err(Failure::Stopped) => {}
+            Ok(()) | Err(Failure::Stopped | Failure::Parked) => {}
         }
     }
 
@@ -177,25 +190,62 @@ impl Tree for HostTree {
             ended.end();
         }
     }
+
+    fn observe(&self, mut tell: Tell) {
+        let tell = move |outside| {
+            tell(match outside {
+                watch::Outside::Changed { id, name, version } => {
+                    Outside::Changed { id, name: name.map(Bytes::from), version }
+                }
+                watch::Outside::Lost => Outside::Lost,
+            })
+        };
+        self.export.promises.observe(self.export.root.as_fd(), tell);
+    }
+
+    fn verify(&self, id: FileId, name: Option<&[u8]>, tell: &mut dyn FnMut(Outside)) {
+        let version = self.export.promises.version(id);
+        tell(Outside::Changed { id, name: name.map(Bytes::copy_from_slice), version });
+    }
+
+    fn tend(&self, known: &dyn Fn(&[FileId]) -> Vec<bool>) -> Option<String> {
+        // Roots are promised by who attaches to them, not here.
+        let sessions = self.sessions.read().unwrap_or_else(PoisonError::into_inner);
+        let roots: Vec<FileId> = sessions.values().map(|session| session.root_id).collect();
+        drop(sessions);
+        self.export.promises.tend(&|ids| {
+            let is_root = ids.iter().map(|id| roots.contains(id));
+            known(ids).into_iter().zip(is_root).map(|(is_known, is_root)| is_known || is_root).collect()
+        })
+    }
+
+    fn leases(&self) -> Option<Watch> {
+        self.export.promises.watch_kind()
+    }
 }
 
 impl Session {
     fn serve(&self, request: Request, replies: &mut dyn Replies) -> Result<(), Failure> {
         let reply = match request {
             Request::Get(request) => return self.get(&request, replies),
+            Request::Find(request) => return self.find(&request, replies),
             Request::Lock(request) => return self.lock(&request, replies),
             Request::Put(request) => Reply::Put(self.put(&request, replies)?),
-            Request::Remove(request) => Reply::Remove(self.remove(&request)?),
-            Request::Rename(request) => Reply::Rename(self.rename(&request)?),
-            Request::Link(request) => Reply::Link(self.link(&request)?),
-            Request::Xattr(request) => Reply::Xattr(self.xattr(&request)?),
+            Request::Remove(request) => Reply::Remove(self.remove(&request, replies)?),
+            Request::Rename(request) => Reply::Rename(self.rename(&request, replies)?),
+            Request::Link(request) => Reply::Link(self.link(&request, replies)?),
+            Request::Xattr(request) => Reply::Xattr(self.xattr(&request, replies)?),
             Request::Statfs(request) => Reply::Statfs(self.statfs(&request)?),
-            Request::Allocate(request) => Reply::Allocate(self.allocate(&request)?),
+            Request::Allocate(request) => Reply::Allocate(self.allocate(&request, replies)?),
             Request::Copy(request) => Reply::Copy(self.copy(&request, replies)?),
             Request::Seek(request) => Reply::Seek(self.seek(&request)?),
             Request::Commit(request) => Reply::Commit(self.commit(&request, replies)?),
             // The server answers these itself.
-            Request::Version(_) | Request::Attach(_) | Request::Flush(_) | Request::Ping(_) => {
+            Request::Version(_)
+            | Request::Attach(_)
+            | Request::Flush(_)
+            | Request::Ping(_)
+            | Request::Recalled(_) => {
                 return Err(Failure::Errno(Errno::Protocol));
             }
         };

@@ -14,12 +14,13 @@ use wirefs_op::Errno;
 use wirefs_op::limits::XATTR_BYTES_MAX;
 use wirefs_op::message::xattr::{Rxattr, Txattr, XattrAction};
 use wirefs_op::wire::Data;
+use wirefs_server::{Replies, Touched};
 
 /// The set-group-id bit of a mode.
 const SET_GID: u32 = 0o2000;
 
 impl Session {
-    pub(crate) fn xattr(&self, request: &Txattr) -> Result<Rxattr, Failure> {
+    pub(crate) fn xattr(&self, request: &Txattr, replies: &mut dyn Replies) -> Result<Rxattr, Failure> {
         let object = self.locate(&request.target)?;
         // What is held may be held for naming only; through /proc it takes attribute calls all the same.
         let path = proc_path(object.as_fd());
@@ -33,17 +34,21 @@ impl Session {
             XattrAction::Set => {
                 self.check_writable()?;
                 let (name, flags) = (name()?, XattrFlags::from_bits_retain(request.flags));
+                replies.touch(&[Touched::object(object.id)])?;
+                let before = self.version_before(&object);
                 uninterrupted(|| rustix::fs::setxattr(&path, &name, &request.value.0, flags))?;
                 if request.kill_sgid {
                     self.kill_set_gid(&object)?;
                 }
-                self.changed(&object)
+                self.changed(&object, before, replies)
             }
             XattrAction::Remove => {
                 self.check_writable()?;
                 let name = name()?;
+                replies.touch(&[Touched::object(object.id)])?;
+                let before = self.version_before(&object);
                 uninterrupted(|| rustix::fs::removexattr(&path, &name))?;
-                self.changed(&object)
+                self.changed(&object, before, replies)
             }
         }
     }
@@ -56,8 +61,15 @@ impl Session {
         Ok(())
     }
 
-    fn changed(&self, object: &Object) -> Result<Rxattr, Failure> {
-        Ok(Rxattr { stat: self.stat(object).ok(), value: Data(Bytes::new()) })
+    fn changed(
+        &self,
+        object: &Object,
+        before: Option<u64>,
+        replies: &mut dyn Replies,
+    ) -> Result<Rxattr, Failure> {
+        let stat = self.stat_promised(object, replies).ok();
+        self.has_changed(&Touched::object(object.id), before, stat.map(|stat| stat.version), replies);
+        Ok(Rxattr { stat, value: Data(Bytes::new()) })
     }
 }
 

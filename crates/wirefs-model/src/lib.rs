@@ -7,7 +7,8 @@
 //! [`posix::DirectoryWorld`] does.
 //!
 //! *Drive it*: [`run_posix`] compares directories (a plain one, or several mounts of one export) with the model through
-//! system calls; [`run_op`] compares any [`Tree`](wirefs_server::Tree) with it through Op requests.
+//! system calls; [`run_op`] compares any [`Tree`](wirefs_server::Tree) with it through Op requests, and
+//! [`run_touches`] what such a tree says before it changes something.
 //!
 //! ```
 //! use wirefs_model::{ModelTree, run_op};
@@ -32,6 +33,6 @@ mod tree;
 pub use dice::Dice;
 pub use mismatch::Mismatch;
 pub use operation::Operation;
-pub use ops::run_op;
+pub use ops::{run_op, run_touches};
 pub use posix::{run_operations, run_posix};
 pub use tree::ModelTree;

@@ -1,9 +1,12 @@
 //! Random Op requests to a tree and to the model beside it, their replies compared.
 
 mod client;
+mod collected;
 mod compare;
+mod objects;
 mod request;
 mod told;
+mod touching;
 
 use crate::dice::Dice;
 use crate::mismatch::{History, Mismatch};
@@ -11,6 +14,7 @@ use crate::ops::client::Client;
 use crate::tree::ModelTree;
 use request::Ask;
 use told::Told;
+pub use touching::run_touches;
 use wirefs_op::message::version::BootId;
 use wirefs_server::Tree;
 
@@ -76,6 +80,12 @@ impl Run<'_> {
     }
 
     fn step(&mut self, model: &ModelTree, ask: &Ask) -> Result<(), Mismatch> {
+        self.answer(model, ask)?;
+        self.settle()
+    }
+
+    /// Both do it, and tell the same.
+    fn answer(&mut self, model: &ModelTree, ask: &Ask) -> Result<(), Mismatch> {
         let seek = match ask {
             Ask::Seek { which, offset, hole } => {
                 self.model.target(which).map(|target| (target, *offset, *hole))
@@ -106,11 +116,16 @@ impl Run<'_> {
         if !agrees {
             return Err(self.mismatch(format!("{ask:?}"), format!("{expected:?}"), format!("{told:?}")));
         }
+        Ok(())
+    }
+
+    /// Takes over what the last request opened and closed.
+    fn settle(&mut self) -> Result<(), Mismatch> {
         self.model.settle();
         self.other.settle();
         let (expected, shared) = (self.model.sharing(), self.other.sharing());
         if expected != shared {
-            let asked = format!("which slots share an fd after {ask:?}");
+            let asked = "which slots share an fd".into();
             return Err(self.mismatch(asked, format!("{expected:?}"), format!("{shared:?}")));
         }
         self.step += 1;

@@ -1,23 +1,33 @@
 //! The model as a tree that answers Op.
 
 mod file;
+mod find;
 mod get;
 mod name;
 mod put;
+mod touch;
 
 use crate::fs::{Fs, Ino, ROOT};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use wirefs_op::limits::FDS_MAX;
+use wirefs_op::message::attach::Watch;
 use wirefs_op::message::target::{Fd, NOFD, Place, Target};
 use wirefs_op::message::version::BootId;
 use wirefs_op::{Errno, FileId, Kind, Reply, Request, Stat, TreePath};
-use wirefs_server::{Attached, Replies, SessionKey, Tree};
+use wirefs_server::{Attached, Outside, Parked, Replies, SessionKey, Tell, Touched, Tree};
 
 /// The reference tree: all in memory, one lock around it, no permissions checked, no locks granted.
-#[derive(Debug)]
 pub struct ModelTree {
     state: Mutex<State>,
+    /// Who hears of what changes although no request asks for it.
+    tell: Mutex<Option<Tell>>,
+}
+
+impl std::fmt::Debug for ModelTree {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ModelTree").field("state", &self.state).finish_non_exhaustive()
+    }
 }
 
 #[derive(Debug)]
@@ -54,7 +64,8 @@ struct Object {
 impl ModelTree {
     /// An empty tree. `boot` names this run of the server.
     pub fn new(boot: BootId) -> ModelTree {
-        ModelTree { state: Mutex::new(State { fs: Fs::new(), sessions: BTreeMap::new(), boot }) }
+        let state = State { fs: Fs::new(), sessions: BTreeMap::new(), boot };
+        ModelTree { state: Mutex::new(state), tell: Mutex::new(None) }
     }
 
     /// Whether a tree with the same contents may answer a seek so.
@@ -80,7 +91,8 @@ impl Tree for ModelTree {
     fn attach(&self, session: SessionKey, path: &TreePath) -> Result<Attached, Errno> {
         let mut state = self.state();
         let root = state.walk(ROOT, path)?;
-        let stat = state.fs.stat(root)?;
+        // Nobody changes anything here but by a request.
+        let stat = Stat { leased: true, ..state.fs.stat(root)? };
         if stat.kind != Kind::Directory {
             return Err(Errno::NotDirectory);
         }
@@ -91,8 +103,8 @@ impl Tree for ModelTree {
 
     fn serve(&self, session: SessionKey, request: Request, replies: &mut dyn Replies) {
         // Collected first: sending may wait, and the lock is for the tree alone.
-        let answers = self.state().answer(session, &request);
-        for reply in answers {
+        let answers = self.state().answer(session, &request, replies);
+        for reply in answers.unwrap_or_default() {
             if replies.send(reply).is_err() {
                 return;
             }
@@ -100,21 +112,48 @@ impl Tree for ModelTree {
     }
 
     fn end(&self, session: SessionKey) {
+        let mut changed = Vec::new();
         let mut state = self.state();
         let ended = state.sessions.remove(&session);
         for kept in ended.into_iter().flat_map(|session| session.files.into_values()) {
+            if let Some((dir, name)) = &kept.remove {
+                changed.extend(state.removal_touches(*dir, name, kept.ino));
+            }
             state.close_kept(kept);
         }
+        drop(state);
+        let mut tell = self.tell.lock().unwrap_or_else(PoisonError::into_inner);
+        for Touched { id, name, .. } in changed {
+            tell.iter_mut().for_each(|tell| tell(Outside::Changed { id, name: name.clone(), version: None }));
+        }
+    }
+
+    fn observe(&self, tell: Tell) {
+        *self.tell.lock().unwrap_or_else(PoisonError::into_inner) = Some(tell);
+    }
+
+    fn leases(&self) -> Option<Watch> {
+        Some(Watch::Filesystem)
     }
 }
 
 impl State {
-    fn answer(&mut self, session: SessionKey, request: &Request) -> Vec<Reply> {
+    /// Does it, and tells the replies: nothing while others must hear of it first.
+    fn answer(
+        &mut self,
+        session: SessionKey,
+        request: &Request,
+        replies: &mut dyn Replies,
+    ) -> Result<Vec<Reply>, Parked> {
+        replies.touch(&self.touches(session, request))?;
         let outcome = match request {
-            Request::Get(get) => self.get(session, get),
+            Request::Get(get) => self.get(session, get, replies),
+            Request::Find(find) => self.find(session, find, replies),
             other => self.answer_once(session, other).map(|reply| vec![reply]),
         };
-        outcome.unwrap_or_else(|errno| vec![Reply::Error(errno.into())])
+        let mut answers = outcome.unwrap_or_else(|errno| vec![Reply::Error(errno.into())]);
+        replies.grant(&mut answers.iter_mut().flat_map(stats));
+        Ok(answers)
     }
 
     fn answer_once(&mut self, session: SessionKey, request: &Request) -> Result<Reply, Errno> {
@@ -134,7 +173,9 @@ impl State {
             | Request::Attach(_)
             | Request::Flush(_)
             | Request::Ping(_)
-            | Request::Get(_) => {
+            | Request::Get(_)
+            | Request::Find(_)
+            | Request::Recalled(_) => {
                 return Err(Errno::Protocol);
             }
         })
@@ -232,4 +273,30 @@ impl State {
             let _ = self.fs.unlink(dir, name);
         }
     }
+}
+
+/// The attributes that a reply tells, those in listings apart.
+fn stats(reply: &mut Reply) -> impl Iterator<Item = &mut Stat> {
+    let stats = match reply {
+        Reply::Get(get) => [get.stat.as_mut(), None, None],
+        Reply::Put(put) => [put.stat.as_mut(), put.dir.as_mut(), None],
+        Reply::Remove(remove) => [remove.dir.as_mut(), None, None],
+        Reply::Rename(rename) => [rename.stat.as_mut(), rename.from_dir.as_mut(), rename.to_dir.as_mut()],
+        Reply::Link(link) => [link.stat.as_mut(), link.dir.as_mut(), None],
+        Reply::Xattr(xattr) => [xattr.stat.as_mut(), None, None],
+        Reply::Allocate(allocate) => [allocate.stat.as_mut(), None, None],
+        Reply::Copy(copy) => [copy.stat.as_mut(), None, None],
+        Reply::Lock(lock) => [lock.stat.as_mut(), None, None],
+        Reply::Statfs(_)
+        | Reply::Seek(_)
+        | Reply::Commit(_)
+        | Reply::Error(_)
+        | Reply::Version(_)
+        | Reply::Attach(_)
+        | Reply::Flush(_)
+        | Reply::Ping(_)
+        | Reply::Find(_)
+        | Reply::Recall(_) => [None, None, None],
+    };
+    stats.into_iter().flatten()
 }

@@ -35,6 +35,9 @@ pub enum PeerFault {
     /// A request for a tree came before Tattach.
     #[error("not attached yet")]
     NotAttached,
+    /// What was not agreed on.
+    #[error("T{name} was not agreed on", name = .0.to_ascii_lowercase())]
+    NotAgreed(&'static str),
     /// Tattach came again.
     #[error("a second Tattach")]
     SecondAttach,
@@ -64,6 +67,9 @@ pub enum Parting {
     /// Requests of the session's earlier connections still run, too many to take more.
     #[error("the session is still busy")]
     SessionBusy,
+    /// The client did not say in time that it has forgotten what it was told to.
+    #[error("the client does not answer when leases are taken back")]
+    Unresponsive,
     /// The server stops.
     #[error("the server stops")]
     Stopping,

@@ -34,6 +34,7 @@ pub mod sessions;
 pub mod tree;
 
 pub use blame::{Parting, PeerFault};
+pub use limits::RECOVERY;
 pub use order::{Order, Weight};
-pub use sessions::{ConnectionKey, Input, Job, JobKey, Output, Sessions};
-pub use tree::{Attached, Replies, SessionKey, Stopped, Tree};
+pub use sessions::{ConnectionKey, Input, Job, JobKey, Output, Sessions, Terms};
+pub use tree::{Attached, Outside, Parked, Replies, SessionKey, Stopped, Tell, Touched, Tree};

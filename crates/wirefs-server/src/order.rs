@@ -39,6 +39,7 @@ impl Order {
             Request::Get(get) if get.mode.has(GetMode::ORDERED) => Order::Turn,
             Request::Get(_) | Request::Statfs(_) | Request::Lock(_) | Request::Seek(_) => Order::Free,
             Request::Version(_) | Request::Attach(_) | Request::Flush(_) | Request::Ping(_) => Order::Free,
+            Request::Find(_) | Request::Recalled(_) => Order::Free,
         }
     }
 }
@@ -67,7 +68,7 @@ impl Weight {
                     Weight::Quick
                 }
             },
-            Request::Allocate(_) | Request::Copy(_) | Request::Commit(_) => Weight::Long,
+            Request::Allocate(_) | Request::Copy(_) | Request::Commit(_) | Request::Find(_) => Weight::Long,
             Request::Remove(_)
             | Request::Rename(_)
             | Request::Link(_)
@@ -77,7 +78,8 @@ impl Weight {
             | Request::Version(_)
             | Request::Attach(_)
             | Request::Flush(_)
-            | Request::Ping(_) => Weight::Quick,
+            | Request::Ping(_)
+            | Request::Recalled(_) => Weight::Quick,
         }
     }
 }

@@ -3,19 +3,22 @@
 mod conversation;
 mod job;
 mod lane;
+mod lease;
 mod session;
 
 use crate::blame::Parting;
-use crate::limits::BACKLOG_BYTES_MAX;
-use crate::tree::{Attached, SessionKey};
+use crate::limits::{BACKLOG_ALL_BYTES_MAX, BACKLOG_BYTES_MAX, BACKLOG_WAITING_BYTES_MAX};
+use crate::tree::{Attached, Outside, SessionKey};
 use bytes::Bytes;
 use conversation::Conversation;
 use job::Pending;
 pub use job::{Job, JobKey};
+use lease::Leasing;
+pub use lease::Terms;
 use session::Session;
 use std::collections::{BTreeMap, VecDeque};
 use wirefs_op::message::version::{BootId, SessionId};
-use wirefs_op::{Errno, Reply, Tag, Time, TreePath};
+use wirefs_op::{Errno, FileId, Reply, Request, Tag, Time, TreePath};
 
 /// One connection, named by the driver; never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -47,6 +50,10 @@ pub enum Input {
     Replied(JobKey),
     /// An ordered job needs its turn no longer, although it goes on.
     TurnPassed(JobKey),
+    /// The tree gave a job back, with its request as it was, since others have to hear of what it would change.
+    Parked(JobKey, Request),
+    /// Something changed that no job changed.
+    Outside(Outside),
     /// The work on a job is over, whether it was answered or stopped.
     Finished(JobKey),
     /// Time has passed.
@@ -87,6 +94,13 @@ pub enum Output {
     Stop(JobKey),
     /// Nothing of this session runs any more: tell the tree that it is over.
     EndSession(SessionKey),
+    /// Ask the tree how this is now, and hand in [`Input::Outside`].
+    Verify {
+        /// The object; with a name, the directory that the name is in.
+        id: FileId,
+        /// The name.
+        name: Option<Bytes>,
+    },
     /// Send what is queued, then close.
     Close {
         /// Which.
@@ -119,13 +133,14 @@ pub struct Sessions {
     sessions: BTreeMap<SessionKey, Session>,
     by_id: BTreeMap<SessionId, SessionKey>,
     jobs: BTreeMap<JobKey, Pending>,
+    leasing: Option<Leasing>,
     outputs: VecDeque<Output>,
     sessions_begun: u64,
     jobs_begun: u64,
 }
 
 impl Sessions {
-    /// A server without clients. `boot` names this run of it.
+    /// A server without clients, which leases nothing. `boot` names this run of it.
     pub fn new(boot: BootId) -> Sessions {
         Sessions {
             boot,
@@ -134,10 +149,16 @@ impl Sessions {
             sessions: BTreeMap::new(),
             by_id: BTreeMap::new(),
             jobs: BTreeMap::new(),
+            leasing: None,
             outputs: VecDeque::new(),
             sessions_begun: 0,
             jobs_begun: 0,
         }
+    }
+
+    /// A server without clients, which leases what they are told to those that ask for that.
+    pub fn leasing(boot: BootId, terms: Terms) -> Sessions {
+        Sessions { leasing: Some(Leasing::new(terms)), ..Sessions::new(boot) }
     }
 
     /// Takes what happened at `now`.
@@ -152,20 +173,33 @@ impl Sessions {
             },
             Input::Received(connection, body) => match self.phase {
                 Phase::Serving => self.received(now, connection, body),
-                Phase::Draining | Phase::Stopped => {}
+                Phase::Draining => self.received_late(now, connection, body),
+                Phase::Stopped => {}
             },
             Input::Disconnected(connection) => self.disconnected(now, connection),
-            Input::Attached { connection, session, result } => self.attached(connection, session, result),
+            Input::Attached { connection, session, result } => {
+                self.attached(now, connection, session, result)
+            }
             Input::Answering(job) => self.answering(job),
             Input::Replied(job) => self.replied(job),
-            Input::TurnPassed(job) => self.turn_passed(job),
-            Input::Finished(job) => self.finished(job),
-            Input::Tick => self.expire(now),
+            Input::TurnPassed(job) => {
+                // What it changes it has changed.
+                self.end_leasing(now, job);
+                self.turn_passed(job);
+            }
+            Input::Parked(job, request) => self.parked(now, job, request),
+            Input::Outside(outside) => self.changed_outside(now, outside),
+            Input::Finished(job) => self.finished(now, job),
+            Input::Tick => {
+                self.expire(now);
+                self.tick_leases(now);
+            }
             Input::Drain => {
                 if self.phase == Phase::Serving {
                     self.phase = Phase::Draining;
+                    self.recall_everything(now);
                 }
-                self.withdraw_waiting();
+                self.withdraw_waiting(now);
             }
             Input::Stop => self.stop(now),
         }
@@ -178,15 +212,33 @@ impl Sessions {
 
     /// When to hand in the next [`Input::Tick`].
     pub fn deadline(&self) -> Option<Time> {
-        self.sessions.values().filter_map(Session::expires).min()
+        let sessions = self.sessions.values().filter_map(Session::expires);
+        sessions.chain(self.lease_deadline()).min()
     }
 
-    /// Whether a connection's session has more ordered work waiting than `BACKLOG_BYTES_MAX`: nothing more of it should
-    /// be taken off the wire for now.
+    fn is_serving(&self) -> bool {
+        self.phase == Phase::Serving
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.phase == Phase::Stopped
+    }
+
+    /// Whether a connection's session has more ordered work waiting than `BACKLOG_BYTES_MAX`, or
+    /// `BACKLOG_WAITING_BYTES_MAX` while that waits for other clients: nothing more of it should be taken off the wire for
+    /// now.
     pub fn is_behind(&self, connection: ConnectionKey) -> bool {
         let session = self.conversations.get(&connection).and_then(Conversation::session);
-        let owner = session.and_then(|session| self.sessions.get(&session));
-        owner.is_some_and(|owner| owner.backlog_bytes > BACKLOG_BYTES_MAX)
+        let Some(owner) = session.and_then(|session| self.sessions.get(&session)) else {
+            return false;
+        };
+        if owner.backlog_bytes <= BACKLOG_BYTES_MAX {
+            return false;
+        }
+        let first = owner.lane.holder().and_then(|key| self.jobs.get(&key));
+        let all: usize = self.sessions.values().map(|owner| owner.backlog_bytes).sum();
+        let has_room = first.is_some_and(Pending::is_paused) && all <= BACKLOG_ALL_BYTES_MAX;
+        !has_room || owner.backlog_bytes > BACKLOG_WAITING_BYTES_MAX
     }
 
     /// Connections at present.
@@ -212,8 +264,9 @@ impl Sessions {
         }
         let sessions: Vec<SessionKey> = self.sessions.keys().copied().collect();
         for session in sessions {
-            self.end(session);
+            self.end(now, session);
         }
+        self.drop_parked(now);
     }
 }
 

@@ -1,12 +1,15 @@
 //! The core behind its lock: what it decides becomes effects, which are carried out after the lock is released.
 
 use super::connection::Connection;
+use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use wirefs_carrier::Class;
-use wirefs_op::{Reply, Time, TreePath};
-use wirefs_server::{Attached, ConnectionKey, Input, Job, JobKey, Output, Parting, SessionKey, Sessions};
+use wirefs_op::{FileId, Reply, Stat, Time, TreePath};
+use wirefs_server::{
+    Attached, ConnectionKey, Input, Job, JobKey, Output, Parked, Parting, SessionKey, Sessions, Touched,
+};
 
 /// A job that runs or waits for a worker, as the one sees it who may have to stop it.
 #[derive(Debug, Default)]
@@ -35,8 +38,12 @@ pub(super) struct Effects {
     pub(super) tasks: Vec<Task>,
     pub(super) ends: Vec<SessionKey>,
     pub(super) closes: Vec<(Arc<Connection>, Parting)>,
+    /// What the tree is to look at again.
+    pub(super) verifies: Vec<(FileId, Option<Bytes>)>,
     /// A job was told to stop.
     pub(super) stopped: bool,
+    /// Something is to be done earlier than was thought.
+    pub(super) hurries: bool,
 }
 
 /// The machine and the threads' view of what it speaks about.
@@ -74,9 +81,49 @@ impl Core {
             self.tickets.remove(key);
         }
         self.sessions.handle(now, input);
+        self.follow(effects);
+    }
+
+    /// A job is about to change something.
+    ///
+    /// # Errors
+    /// Others have to hear of it first.
+    pub(super) fn touch(
+        &mut self,
+        now: Time,
+        job: JobKey,
+        touched: &[Touched],
+        effects: &mut Effects,
+    ) -> Result<(), Parked> {
+        let outcome = self.sessions.touch(now, job, touched);
+        self.follow(effects);
+        outcome
+    }
+
+    /// A job's reply is about to tell of these objects.
+    pub(super) fn grant(
+        &mut self,
+        now: Time,
+        job: JobKey,
+        stats: &mut dyn Iterator<Item = &mut Stat>,
+        effects: &mut Effects,
+    ) {
+        self.sessions.grant(now, job, stats);
+        self.follow(effects);
+    }
+
+    /// A job's reply is about to tell of names in this directory.
+    pub(super) fn grant_place(&mut self, now: Time, job: JobKey, dir: FileId, effects: &mut Effects) -> bool {
+        let is_granted = self.sessions.grant_place(now, job, dir);
+        self.follow(effects);
+        is_granted
+    }
+
+    fn follow(&mut self, effects: &mut Effects) {
         while let Some(output) = self.sessions.poll() {
             match output {
                 Output::Reply { connection, tag, reply } => {
+                    effects.hurries |= sets_deadline(&reply);
                     if let Some(connection) = self.connections.get(&connection) {
                         connection.outbox.push(reply.encode(tag), class_at_once(&reply));
                         effects.flushes.push(Arc::clone(connection));
@@ -93,6 +140,7 @@ impl Core {
                     }
                 }
                 Output::EndSession(session) => effects.ends.push(session),
+                Output::Verify { id, name } => effects.verifies.push((id, name)),
                 Output::Close { connection, why } => {
                     if let Some(connection) = self.forget(connection) {
                         effects.closes.push((connection, why));
@@ -103,9 +151,12 @@ impl Core {
     }
 
     fn task(&mut self, job: Job) -> Task {
-        let ticket = Arc::new(Ticket::default());
-        self.tickets.insert(job.key, Arc::clone(&ticket));
-        *self.requests.entry(job.request.name()).or_default() += 1;
+        // One that begins anew has its ticket already.
+        let ticket = self.tickets.entry(job.key).or_insert_with(|| {
+            *self.requests.entry(job.request.name()).or_default() += 1;
+            Arc::new(Ticket::default())
+        });
+        let ticket = Arc::clone(ticket);
         let connection = job.connection.and_then(|connection| self.connections.get(&connection)).cloned();
         Task { job, ticket, connection }
     }
@@ -118,6 +169,15 @@ impl Core {
         *received += connection.received_bytes.load(Ordering::Relaxed);
         *sent += connection.outbox.sent().1;
         Some(connection)
+    }
+}
+
+/// Whether the client that gets this must be heard again by some time.
+fn sets_deadline(reply: &Reply) -> bool {
+    match reply {
+        Reply::Recall(_) => true,
+        Reply::Attach(attach) => attach.leases.is_some(),
+        _ => false,
     }
 }
 

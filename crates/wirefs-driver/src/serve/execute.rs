@@ -8,9 +8,10 @@ use super::shared::Shared;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
+use wirefs_op::message::find::FindMode;
 use wirefs_op::message::get::{GetMode, GotMode, Tget};
 use wirefs_op::message::target::{NOFD, Target};
-use wirefs_op::{Errno, LockKind, Reply, Request, TreePath};
+use wirefs_op::{Errno, LockKind, Reply, Request, Stat, TreePath};
 use wirefs_server::{Attached, Input, Order, Replies, SessionKey, Stopped, Weight};
 
 impl Shared {
@@ -52,11 +53,17 @@ impl Shared {
         let Task { job, ticket, connection } = task;
         let (name, session) = (job.request.name(), job.session);
         let gives_up = gives_up(&job.request);
+        // What is shared in it is not copied.
+        let again = job.may_park.then(|| job.request.clone());
         if job.order == Order::Change || !ticket.is_stopped() {
             let served =
                 catch_unwind(AssertUnwindSafe(|| self.tree.serve(session, job.request, &mut answer)));
             if served.is_err() {
                 log::line(format_args!("{name} of session {} failed in the server itself", session.0));
+            }
+            if let (Some(request), Ok(()), true) = (again, served, answer.is_parked()) {
+                drop(answer);
+                return self.put_aside(job.key, request);
             }
             if answer.is_owed() {
                 // A tree that gives no last reply has failed; the client must not wait for it.
@@ -81,6 +88,20 @@ impl Shared {
         core.handle(self.now(), Input::Finished(job.key), &mut effects);
         let watched = core.watchers > 0;
         drop(core);
+        if watched {
+            self.announce();
+        }
+        effects
+    }
+
+    /// The tree has given a job back unchanged.
+    fn put_aside(self: &Arc<Self>, key: wirefs_server::JobKey, request: Request) -> Effects {
+        let mut effects = Effects::default();
+        let mut core = self.core();
+        core.handle(self.now(), Input::Parked(key, request), &mut effects);
+        let watched = core.watchers > 0;
+        drop(core);
+        // More of its session may be taken off the wire while it waits.
         if watched {
             self.announce();
         }
@@ -153,13 +174,19 @@ fn gives_up(request: &Request) -> bool {
         | Request::Allocate(_)
         | Request::Copy(_)
         | Request::Seek(_)
-        | Request::Commit(_) => false,
+        | Request::Commit(_)
+        | Request::Find(_)
+        | Request::Recalled(_) => false,
     }
 }
 
 /// Whether this reply is the last to its request.
 pub(super) fn is_last(reply: &Reply) -> bool {
-    !matches!(reply, Reply::Get(get) if !get.mode.has(GotMode::LAST))
+    match reply {
+        Reply::Get(get) => get.mode.has(GotMode::LAST),
+        Reply::Find(find) => find.mode.has(FindMode::LAST),
+        _ => true,
+    }
 }
 
 /// Keeps the first reply.
@@ -174,6 +201,11 @@ impl Replies for OneReply {
 
     fn is_stopped(&self) -> bool {
         false
+    }
+
+    /// Whether it is promised is decided when the client is told.
+    fn grant(&mut self, stats: &mut dyn Iterator<Item = &mut Stat>) {
+        stats.for_each(|stat| stat.leased = true);
     }
 
     fn wait(&mut self) {}

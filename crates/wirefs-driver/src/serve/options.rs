@@ -1,7 +1,29 @@
 //! What a server can be told.
 
+use std::sync::Arc;
 use std::time::Duration;
 use wirefs_op::message::version::BootId;
+
+/// What is done once, before a client is promised anything for the first time.
+#[derive(Clone)]
+pub struct BeforeLeasing(Arc<dyn Fn() + Send + Sync>);
+
+impl BeforeLeasing {
+    /// Has this done.
+    pub fn new(act: Box<dyn Fn() + Send + Sync>) -> BeforeLeasing {
+        BeforeLeasing(Arc::from(act))
+    }
+
+    pub(super) fn act(&self) {
+        (self.0)();
+    }
+}
+
+impl std::fmt::Debug for BeforeLeasing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("BeforeLeasing").finish_non_exhaustive()
+    }
+}
 
 /// The name and the limits of one server.
 #[derive(Clone, Debug)]
@@ -20,6 +42,10 @@ pub struct ServeOptions {
     pub session_waiters_max: usize,
     /// How long a stop waits for what is running.
     pub drain_max: Duration,
+    /// So long nothing is changed after the start: a server before this one has ended with leases out.
+    pub recovery: Duration,
+    /// What to do before anything is leased.
+    pub before_leasing: Option<BeforeLeasing>,
 }
 
 impl ServeOptions {
@@ -32,6 +58,8 @@ impl ServeOptions {
             waiters_max: 512,
             session_waiters_max: 128,
             drain_max: Duration::from_secs(5),
+            recovery: Duration::ZERO,
+            before_leasing: None,
         }
     }
 }

@@ -101,8 +101,13 @@ fn take_in(shared: &Arc<Shared>, connection: &Arc<Connection>, body: Bytes) -> O
     let mut core = shared.core();
     core.handle(shared.now(), Input::Received(connection.key, body), &mut effects);
     let behind = core.sessions.is_behind(connection.key);
+    let watched = core.watchers > 0;
     drop(core);
+    if watched {
+        shared.announce();
+    }
     for (key, session, path, before) in std::mem::take(&mut effects.attaches) {
+        shared.prepare_leasing();
         let result = shared.attach(session, &path, before);
         shared.handle(Input::Attached { connection: key, session, result });
     }

@@ -104,6 +104,7 @@ fn run(shared: &Arc<Shared>) {
         }
         if deadline.is_some_and(|deadline| deadline <= shared.now()) {
             shared.handle(Input::Tick);
+            shared.tend();
         }
     }
 }

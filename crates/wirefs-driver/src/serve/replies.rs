@@ -9,8 +9,8 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use wirefs_carrier::Class;
 use wirefs_op::message::error::Rerror;
-use wirefs_op::{Errno, Reply, Tag};
-use wirefs_server::{Input, JobKey, Order, Replies, Stopped, Weight};
+use wirefs_op::{Errno, FileId, Reply, Stat, Tag};
+use wirefs_server::{Input, JobKey, Order, Parked, Replies, Stopped, Touched, Weight};
 
 /// Data up to this size travels as urgent, in bytes.
 const URGENT_BYTES_MAX: usize = 4096;
@@ -41,6 +41,8 @@ pub(super) struct Answer<'a> {
     streams: bool,
     /// The last reply was given, or is not wanted.
     ended: bool,
+    /// The job must not go on before others have heard of it.
+    parked: bool,
     /// When the first reply was ready.
     answered: Option<Instant>,
     /// What was known of given up locks when the last try began.
@@ -61,6 +63,7 @@ impl<'a> Answer<'a> {
             patience,
             streams: false,
             ended: false,
+            parked: false,
             answered: None,
             seen: waits.then(|| shared.news.listen()),
         }
@@ -69,6 +72,11 @@ impl<'a> Answer<'a> {
     /// Whether the client still waits for a last reply.
     pub(super) fn is_owed(&self) -> bool {
         !self.ended && !self.is_stopped()
+    }
+
+    /// Whether the tree gave the job back as it was.
+    pub(super) fn is_parked(&self) -> bool {
+        self.parked && self.answered.is_none()
     }
 
     /// When the first reply was ready, before it was sent.
@@ -146,6 +154,41 @@ impl Replies for Answer<'_> {
         self.shared.handle(Input::TurnPassed(self.key));
     }
 
+    fn touch(&mut self, touched: &[Touched]) -> Result<(), Parked> {
+        if !self.shared.leases() {
+            return Ok(());
+        }
+        let mut effects = Effects::default();
+        let outcome = self.shared.core().touch(self.shared.now(), self.key, touched, &mut effects);
+        self.shared.perform(effects);
+        self.parked = outcome.is_err();
+        outcome
+    }
+
+    fn grant(&mut self, stats: &mut dyn Iterator<Item = &mut Stat>) {
+        if self.shared.leases() {
+            let mut effects = Effects::default();
+            self.shared.core().grant(self.shared.now(), self.key, stats, &mut effects);
+            self.shared.perform(effects);
+        }
+    }
+
+    fn grant_place(&mut self, dir: FileId) -> bool {
+        if !self.shared.leases() {
+            return false;
+        }
+        let mut effects = Effects::default();
+        let is_granted = self.shared.core().grant_place(self.shared.now(), self.key, dir, &mut effects);
+        self.shared.perform(effects);
+        is_granted
+    }
+
+    fn changed(&mut self, touched: &Touched, before: Option<u64>, after: u64) {
+        if self.shared.leases() {
+            self.shared.core().sessions.changed(self.shared.now(), touched, before, after);
+        }
+    }
+
     fn wait(&mut self) {
         let seen = self.seen.unwrap_or_default();
         let ticket = &self.ticket;
@@ -169,6 +212,7 @@ fn class_of(reply: &Reply, streams: bool) -> Class {
     let data_bytes = match reply {
         Reply::Get(get) => get.data.0.len(),
         Reply::Xattr(xattr) => xattr.value.0.len(),
+        Reply::Find(find) => find.data.0.len(),
         Reply::Version(_)
         | Reply::Attach(_)
         | Reply::Error(_)
@@ -183,7 +227,8 @@ fn class_of(reply: &Reply, streams: bool) -> Class {
         | Reply::Allocate(_)
         | Reply::Copy(_)
         | Reply::Seek(_)
-        | Reply::Commit(_) => 0,
+        | Reply::Commit(_)
+        | Reply::Recall(_) => 0,
     };
     if streams || data_bytes > URGENT_BYTES_MAX { Class::Bulk } else { Class::Urgent }
 }

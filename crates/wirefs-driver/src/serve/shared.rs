@@ -7,11 +7,12 @@ use super::options::ServeOptions;
 use super::pool::{Owner, Pool, Rank, Work};
 use super::relief::Alarm;
 use super::replies::News;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, PoisonError};
 use std::time::{Duration, Instant};
 use wirefs_carrier::ListenerCloser;
 use wirefs_op::Time;
-use wirefs_server::{Input, Parting, Sessions, Tree};
+use wirefs_server::{Input, Parting, Sessions, Terms, Tree};
 
 /// How long a closed connection may take to send its last words.
 pub(super) const FAREWELL_MAX: Duration = Duration::from_secs(1);
@@ -25,6 +26,10 @@ pub(super) struct Shared {
     core: Mutex<Core>,
     /// Signalled when work has ended or a connection is gone.
     changed: Condvar,
+    /// Whether clients may be promised anything; never changes once there are some.
+    leases: AtomicBool,
+    /// Whether what comes before leasing is done.
+    prepared: Once,
     pub(super) pool: Pool,
     pub(super) alarm: Alarm,
     pub(super) news: News,
@@ -38,12 +43,51 @@ impl Shared {
             started: Instant::now(),
             core: Mutex::new(Core::new(Sessions::new(options.boot))),
             changed: Condvar::new(),
+            leases: AtomicBool::new(false),
+            prepared: Once::new(),
             pool: Pool::new(&options),
             alarm: Alarm::default(),
             news: News::default(),
             listeners: Mutex::new(Vec::new()),
             options,
         }
+    }
+
+    /// Has the tree tell what changes in it by other ways, and leases what it can tell of. Before there are any clients.
+    pub(super) fn begin_leasing(self: &Arc<Self>) {
+        let server = Arc::downgrade(self);
+        self.tree.observe(Box::new(move |outside| {
+            if let Some(server) = server.upgrade() {
+                server.handle(Input::Outside(outside));
+            }
+        }));
+        if let Some(watch) = self.tree.leases() {
+            let recovery = self.options.recovery;
+            let recovering_until = (!recovery.is_zero()).then(|| self.now() + recovery);
+            self.core().sessions = Sessions::leasing(self.options.boot, Terms { watch, recovering_until });
+            self.leases.store(true, Ordering::Release);
+        }
+    }
+
+    /// A client is about to be promised something, for all that is known.
+    pub(super) fn prepare_leasing(&self) {
+        if let (true, Some(before_leasing)) = (self.leases(), &self.options.before_leasing) {
+            self.prepared.call_once(|| before_leasing.act());
+        }
+    }
+
+    /// Has the tree let go of what no promise needs any more.
+    pub(super) fn tend(&self) {
+        if self.leases()
+            && let Some(note) = self.tree.tend(&|ids| self.core().sessions.are_known(ids))
+        {
+            log::line(format_args!("{note}"));
+        }
+    }
+
+    /// Whether clients may be promised anything.
+    pub(super) fn leases(&self) -> bool {
+        self.leases.load(Ordering::Acquire)
     }
 
     pub(super) fn now(&self) -> Time {
@@ -78,8 +122,14 @@ impl Shared {
         for session in effects.ends {
             self.house(Work::End(session));
         }
+        for (id, name) in effects.verifies {
+            self.tree.verify(id, name.as_deref(), &mut |outside| self.handle(Input::Outside(outside)));
+        }
         if effects.stopped {
             self.news.tell();
+        }
+        if effects.hurries {
+            self.alarm.ring();
         }
     }
 
@@ -159,7 +209,8 @@ impl Shared {
         }
         self.handle(Input::Drain);
         let deadline = Instant::now() + self.options.drain_max;
-        let drained = self.wait_while(Some(deadline), |core| core.sessions.jobs() > 0);
+        let is_busy = |core: &Core| core.sessions.jobs() > 0 || core.sessions.is_recalling();
+        let drained = self.wait_while(Some(deadline), is_busy);
         self.handle(Input::Stop);
         let deadline = Instant::now() + END_MAX;
         let ended = self.wait_while(Some(deadline), |core| core.sessions.sessions() > 0);

@@ -2,6 +2,7 @@
 
 mod client;
 mod hostile;
+mod leases;
 mod load;
 mod overtaking;
 mod pace;

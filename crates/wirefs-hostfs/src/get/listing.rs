@@ -4,6 +4,7 @@ use super::pieces::Pieces;
 use crate::attributes::stat_name;
 use crate::failure::Failure;
 use crate::open_files::OpenFile;
+use crate::resolve::Object;
 use crate::session::Session;
 use rustix::fd::AsFd;
 use rustix::fs::{RawDir, SeekFrom};
@@ -16,11 +17,17 @@ use wirefs_op::{DirEntry, Errno};
 /// Raw entries are fetched in batches of this many bytes: about a thousand names each.
 const BATCH_BYTES: usize = 64 * 1024;
 
+/// So many entries are looked at before they are promised and sent: one look at the leases for all of them, and not many
+/// promised in vain when the answer is full.
+const ENTRIES: usize = 256;
+
 /// An entry as the directory has it, without its attributes.
-struct Name {
+#[derive(Debug)]
+pub(crate) struct Name {
     /// Ended by NUL.
-    name: Vec<u8>,
-    next: u64,
+    pub(crate) name: Vec<u8>,
+    /// Where the listing goes on after it.
+    pub(crate) next: u64,
 }
 
 impl Session {
@@ -28,39 +35,44 @@ impl Session {
     pub(super) fn list(
         &self,
         request: &Tget,
-        dir: &OpenFile,
+        (seen, dir): (&Object, &OpenFile),
         pieces: &mut Pieces<'_>,
     ) -> Result<(), Failure> {
+        let noticed = self.notice_names(seen, pieces.replies());
         let whole = request.mode.has(GetMode::WHOLE);
         let mut writer = ListingWriter::new(pieces.piece_bytes_max());
         let mut from = request.offset;
-        let mut batch = Vec::with_capacity(BATCH_BYTES);
+        let mut batch = Vec::new();
         loop {
             let names = next_names(dir, from, &mut batch)?;
             let Some(last) = names.last() else {
                 return pieces.send(writer.finish(), true).map(drop);
             };
             from = last.next;
-            for name in names {
-                let Some(entry) = self.entry_stat(dir, name) else {
-                    continue;
-                };
-                if writer.push(&entry) {
-                    continue;
-                }
-                if whole {
-                    return pieces.end_without_whole();
-                }
-                if writer.is_empty() {
-                    return Err(Errno::Invalid.into());
-                }
-                if pieces.send(writer.finish(), false)? {
-                    return Ok(());
-                }
-                writer = ListingWriter::new(pieces.piece_bytes_max());
-                if !writer.push(&entry) {
-                    // The bytes asked for are used up but for less than an entry.
-                    return pieces.end_listing();
+            let mut names = names.into_iter().peekable();
+            while names.peek().is_some() {
+                let entries = names.by_ref().take(ENTRIES).filter_map(|name| self.entry_stat(dir, name));
+                let mut entries: Vec<DirEntry> = entries.collect();
+                let mut stats = entries.iter_mut().map(|entry| &mut entry.stat);
+                self.promise_entries((dir.as_fd(), dir.id), noticed, pieces.replies(), &mut stats);
+                for entry in &entries {
+                    if writer.push(entry) {
+                        continue;
+                    }
+                    if whole {
+                        return pieces.end_without_whole();
+                    }
+                    if writer.is_empty() {
+                        return Err(Errno::Invalid.into());
+                    }
+                    if pieces.send(writer.finish(), false)? {
+                        return Ok(());
+                    }
+                    writer = ListingWriter::new(pieces.piece_bytes_max());
+                    if !writer.push(entry) {
+                        // The bytes asked for are used up but for less than an entry.
+                        return pieces.end_listing();
+                    }
                 }
             }
         }
@@ -76,7 +88,8 @@ impl Session {
 }
 
 /// The next batch of names from `from` on, without `.` and `..`; none at the end of the directory.
-fn next_names(dir: &OpenFile, from: u64, batch: &mut Vec<u8>) -> Result<Vec<Name>, Failure> {
+pub(crate) fn next_names(dir: &OpenFile, from: u64, batch: &mut Vec<u8>) -> Result<Vec<Name>, Failure> {
+    batch.reserve(BATCH_BYTES);
     let _position = dir.position();
     // Another batch may have been read through this descriptor meanwhile.
     rustix::fs::seek(dir, SeekFrom::Start(from))?;

@@ -18,6 +18,8 @@ pub(crate) struct Pieces<'a> {
     bytes_left: usize,
     /// Replies that may still be sent; `None` is no bound.
     messages_left: Option<u16>,
+    /// Whether what is told of the name may be believed.
+    pub(crate) is_place_promised: bool,
     replies: &'a mut dyn Replies,
 }
 
@@ -29,8 +31,14 @@ impl<'a> Pieces<'a> {
             size: None,
             bytes_left: usize::try_from(request.count).unwrap_or(usize::MAX),
             messages_left: (request.nmsgs > 0).then_some(request.nmsgs),
+            is_place_promised: false,
             replies,
         }
+    }
+
+    /// Where the answer goes.
+    pub(crate) fn replies(&mut self) -> &mut dyn Replies {
+        self.replies
     }
 
     /// Puts the attributes into the next reply.
@@ -83,6 +91,14 @@ impl<'a> Pieces<'a> {
         self.reply(GotMode::LAST.and(GotMode::MORE), Bytes::new())
     }
 
+    /// Ends the answer to a name that is not there.
+    ///
+    /// # Errors
+    /// Nobody wants the rest.
+    pub(crate) fn end_absent(&mut self) -> Result<(), Failure> {
+        self.reply(GotMode::LAST.and(GotMode::ABSENT), Bytes::new())
+    }
+
     /// Ends a listing whose next entry does not fit into what was asked.
     ///
     /// # Errors
@@ -92,6 +108,8 @@ impl<'a> Pieces<'a> {
     }
 
     fn reply(&mut self, mode: GotMode, data: Bytes) -> Result<(), Failure> {
+        // Said once: later pieces are of the same object.
+        let mode = mode.and_if(std::mem::take(&mut self.is_place_promised), GotMode::PLACE);
         let reply = Rget { fd: self.fd, mode, stat: self.stat.take(), data: Data(data) };
         Ok(self.replies.send(Reply::Get(reply))?)
     }

@@ -1,6 +1,6 @@
 //! Creates objects on behalf of callers.
 
-use super::{Subject, Where};
+use super::{Subject, Where, changes_object};
 use crate::attributes;
 use crate::failure::{Failure, errno, uninterrupted};
 use crate::identity::Acting;
@@ -13,13 +13,14 @@ use rustix::io::Errno as SystemErrno;
 use wirefs_op::message::put::{Create, PutMode, Tput};
 use wirefs_op::message::target::Place;
 use wirefs_op::{Errno, Kind};
+use wirefs_server::Replies;
 
 /// How often a file that others keep making and removing is tried.
 const TRIES_MAX: usize = 64;
 
 impl Session {
     /// Creates what the request says, or finds the regular file that is there already.
-    pub(super) fn create(&self, request: &Tput) -> Result<Subject, Failure> {
+    pub(super) fn create(&self, request: &Tput, replies: &mut dyn Replies) -> Result<Subject<'_>, Failure> {
         let create = request.create.as_ref().ok_or(Errno::Invalid)?;
         if request.mode.has(PutMode::NAMELESS) {
             return self.create_nameless(request, create);
@@ -28,6 +29,10 @@ impl Session {
             return Err(Errno::Exists.into());
         }
         let entry = self.entry(&Place { path: request.target.path.clone(), dir: request.target.id })?;
+        replies.touch(&[entry.touched()])?;
+        // Nobody can be told of what is done to it before it is known which object it is.
+        let birth = changes_object(request, create.kind).then(|| self.export.promises.births.begin());
+        let dir_before = self.version_before(&entry.dir);
         let (object, is_new) = match create.kind {
             Kind::File => self.create_file(&entry, create, request.mode.has(PutMode::EXCLUSIVE))?,
             Kind::Directory
@@ -40,7 +45,9 @@ impl Session {
                 (self.child(&entry)?, true)
             }
         };
-        Ok(Subject { object, place: Where::Entry(entry), is_new })
+        let object = self.noticed_in(&entry.dir, object, replies);
+        let birth = birth.filter(|_| is_new);
+        Ok(Subject { object, place: Where::Entry(entry), is_new, birth, dir_before })
     }
 
     /// The file, and whether it is new.
@@ -70,7 +77,7 @@ impl Session {
         Err(Errno::WouldBlock.into())
     }
 
-    fn create_nameless(&self, request: &Tput, create: &Create) -> Result<Subject, Failure> {
+    fn create_nameless(&self, request: &Tput, create: &Create) -> Result<Subject<'_>, Failure> {
         if create.kind != Kind::File {
             return Err(Errno::Invalid.into());
         }
@@ -79,7 +86,8 @@ impl Session {
         let acting = Acting::begin(&create.cred, self.export.acts_for_callers)?;
         let fd = uninterrupted(|| rustix::fs::openat(&dir, c".", how, mode(create)));
         drop(acting);
-        Ok(Subject { object: self.created(fd?)?, place: Where::Nameless(dir), is_new: true })
+        let object = self.created(fd?)?;
+        Ok(Subject { object, place: Where::Nameless(dir), is_new: true, birth: None, dir_before: None })
     }
 
     fn created(&self, fd: OwnedFd) -> Result<Object, Failure> {
@@ -88,7 +96,8 @@ impl Session {
         let statx = attributes::statx(fd.as_fd(), c"")?;
         let id = attributes::file_id(&statx, self.export.home);
         let access = Access::READ.union(Access::WRITE);
-        Ok(Object::of_open(OpenFile::new(fd, id, Kind::File, access)))
+        let noticed = self.export.promises.of_object();
+        Ok(Object::of_open(OpenFile::new(fd, id, Kind::File, access), noticed))
     }
 
     fn create_other(&self, entry: &Entry, create: &Create, target: &[u8]) -> Result<(), Failure> {

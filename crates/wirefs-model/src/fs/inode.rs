@@ -118,6 +118,7 @@ impl Inode {
             mtime: self.mtime,
             ctime: self.ctime,
             without_xattrs: self.xattrs.is_empty(),
+            leased: false,
         }
     }
 }

@@ -1,8 +1,11 @@
 //! A client of one tree: turns an ask into requests, and knows which files are open.
 
 use crate::operation::{SLOTS, Slot};
+use crate::ops::collected::Collected;
 use crate::ops::request::{Ask, Ident, Name, Which};
 use crate::ops::told::Told;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use wirefs_op::limits::DATA_BYTES_MAX;
 use wirefs_op::listing::entries;
 use wirefs_op::message::allocate::Tallocate;
@@ -19,7 +22,7 @@ use wirefs_op::message::target::{Fd, NOFD, Place, Target};
 use wirefs_op::message::xattr::Txattr;
 use wirefs_op::wire::{Data, Text};
 use wirefs_op::{DirEntry, Errno, FileId, Kind, Reply, Request, Stat, TreePath};
-use wirefs_server::{Replies, SessionKey, Stopped, Tree};
+use wirefs_server::{SessionKey, Touched, Tree};
 
 const SESSION: SessionKey = SessionKey(1);
 /// No tree gives this number out so early, nor has such an inode.
@@ -27,6 +30,9 @@ const FORGOTTEN: Fd = Fd(16_000);
 const NOBODY: FileId = FileId { fs: 0, ino: u64::MAX, generation: 3 };
 /// How often a listing is gone on with, at most.
 const LISTING_STEPS_MAX: usize = 1000;
+
+/// No request touches something more often.
+const TOUCHES_MAX: usize = 4;
 
 /// A file that the client holds open.
 #[derive(Clone, Debug)]
@@ -44,29 +50,48 @@ pub(super) struct Client<'a> {
     opening: Option<(Slot, Opened)>,
     /// What the last request closed.
     closing: Option<Slot>,
-}
-
-/// Collects replies.
-#[derive(Default)]
-struct Collected(Vec<Reply>);
-
-impl Replies for Collected {
-    fn send(&mut self, reply: Reply) -> Result<(), Stopped> {
-        self.0.push(reply);
-        Ok(())
-    }
-
-    fn is_stopped(&self) -> bool {
-        false
-    }
-
-    fn wait(&mut self) {}
+    /// Each request is put aside a few times before it passes.
+    parks: bool,
+    /// What was touched since somebody looked.
+    touched: RefCell<Vec<Touched>>,
+    /// Attributes were told that were not granted.
+    has_ungranted: Cell<bool>,
+    /// The last request that may change something did not fail.
+    has_succeeded: bool,
 }
 
 impl<'a> Client<'a> {
     pub(super) fn attach(tree: &'a dyn Tree) -> Result<Client<'a>, Errno> {
         let attached = tree.attach(SESSION, &TreePath::root())?;
-        Ok(Client { tree, root: attached.root, slots: Default::default(), opening: None, closing: None })
+        Ok(Client {
+            tree,
+            root: attached.root,
+            slots: Default::default(),
+            opening: None,
+            closing: None,
+            parks: false,
+            touched: RefCell::default(),
+            has_ungranted: Cell::new(false),
+            has_succeeded: false,
+        })
+    }
+
+    /// Has each request put aside a few times from now on.
+    pub(super) fn parking(self) -> Client<'a> {
+        Client { parks: true, ..self }
+    }
+
+    pub(super) fn take_touched(&self) -> Vec<Touched> {
+        self.touched.take()
+    }
+
+    pub(super) fn take_ungranted(&self) -> bool {
+        self.has_ungranted.take()
+    }
+
+    /// Whether the last thing performed did not fail.
+    pub(super) fn has_succeeded(&self) -> bool {
+        self.has_succeeded
     }
 
     pub(super) fn leave(&self) {
@@ -83,9 +108,56 @@ impl<'a> Client<'a> {
     }
 
     pub(super) fn ask(&self, request: Request) -> Vec<Reply> {
-        let mut replies = Collected::default();
-        self.tree.serve(SESSION, request, &mut replies);
-        replies.0
+        for passing in 0..if self.parks { TOUCHES_MAX } else { 0 } {
+            let mut attempt = Collected::parking_after(passing);
+            self.tree.serve(SESSION, request.clone(), &mut attempt);
+            // What is put aside has told nothing; what a request made itself nobody has to hear of first.
+            if !attempt.is_parked || !attempt.replies.is_empty() {
+                return self.take_in(attempt);
+            }
+        }
+        let mut attempt = Collected::default();
+        self.tree.serve(SESSION, request, &mut attempt);
+        self.take_in(attempt)
+    }
+
+    fn take_in(&self, attempt: Collected) -> Vec<Reply> {
+        self.touched.borrow_mut().extend(attempt.touched);
+        if attempt.replies.iter().any(tells_ungranted) {
+            self.has_ungranted.set(true);
+        }
+        attempt.replies
+    }
+
+    /// The attributes of what is at this path.
+    pub(super) fn look_at(&self, path: &TreePath) -> Option<Stat> {
+        self.look(Target::at(path.clone()))
+    }
+
+    /// The names in this directory and what they mean.
+    pub(super) fn names_in(&self, path: &TreePath) -> BTreeMap<Vec<u8>, FileId> {
+        let whole = Tget {
+            target: Target::at(path.clone()),
+            mode: GetMode::DATA,
+            nmsgs: 0,
+            offset: 0,
+            count: u32::MAX,
+        };
+        let pieces = self.ask(Request::Get(whole)).into_iter().filter_map(|reply| match reply {
+            Reply::Get(got) => entries(got.data.0).ok(),
+            _ => None,
+        });
+        pieces.flatten().map(|entry| (entry.name, entry.stat.id)).collect()
+    }
+
+    /// The attributes of all that is open, by slot.
+    pub(super) fn look_at_open(&self) -> Vec<(Slot, Stat)> {
+        let slots = self.slots.iter().enumerate();
+        let opened = slots.filter_map(|(slot, opened)| Some((slot, opened.as_ref()?)));
+        let look = |opened: &Opened| {
+            self.look(Target { path: opened.path.clone(), fd: opened.fd, id: Some(opened.id) })
+        };
+        opened.filter_map(|(slot, opened)| Some((slot, look(opened)?))).collect()
     }
 
     /// The attributes of what a target means. What is open stays open.
@@ -134,11 +206,20 @@ impl<'a> Client<'a> {
 
     /// Does it, and tells what came of it.
     pub(super) fn perform(&mut self, ask: &Ask) -> Told {
+        let told = self.tell(ask);
+        self.has_succeeded = !told.has_failed();
+        told
+    }
+
+    fn tell(&mut self, ask: &Ask) -> Told {
         self.opening = None;
         self.closing = None;
         match ask {
             Ask::Get { which, mode, nmsgs, offset, count, keep } => {
-                let Some(target) = self.target(which) else { return Told::LeftOut };
+                let Some(mut target) = self.target(which) else { return Told::LeftOut };
+                if mode.has(GetMode::ENTRY) {
+                    self.mean_directory(which, &mut target);
+                }
                 let get = Tget { target, mode: *mode, nmsgs: *nmsgs, offset: *offset, count: *count };
                 self.note_closing(which, mode.has(GetMode::MORE));
                 self.get(get, *keep)
@@ -163,16 +244,18 @@ impl<'a> Client<'a> {
     fn put(&self, ask: &Ask) -> Option<Tput> {
         let Ask::Put { which, mode, create, set, offset, data, .. } = ask else { return None };
         let mut target = self.target(which)?;
-        // With CREATE the id is the directory's.
-        if let (Which::At(path, ident), Some(_)) = (which, create) {
-            target.id = if mode.has(PutMode::NAMELESS) {
-                self.id(path, *ident)
-            } else {
-                path.split_last().and_then(|(dir, _)| self.id(&dir, *ident))
-            };
+        if create.is_some() && !mode.has(PutMode::NAMELESS) {
+            self.mean_directory(which, &mut target);
         }
         let data = Data(data.bytes());
         Some(Tput { target, mode: *mode, create: create.clone(), set: *set, offset: *offset, data })
+    }
+
+    /// With CREATE and ENTRY the id is the directory's.
+    fn mean_directory(&self, which: &Which, target: &mut Target) {
+        if let Which::At(path, ident) = which {
+            target.id = path.split_last().and_then(|(dir, _)| self.id(&dir, *ident));
+        }
     }
 
     fn request(&self, ask: &Ask) -> Option<Request> {
@@ -220,7 +303,8 @@ impl<'a> Client<'a> {
 
     fn get(&mut self, get: Tget, keep: Slot) -> Told {
         let path = get.target.path.clone();
-        let stat = self.look(get.target.clone());
+        let is_entry = get.mode.has(GetMode::ENTRY);
+        let stat = self.look(if is_entry { Target::at(path.clone()) } else { get.target.clone() });
         if get.mode.has(GetMode::DATA) && stat.is_some_and(|stat| stat.kind == Kind::Directory) {
             return self.list(get);
         }
@@ -237,7 +321,7 @@ impl<'a> Client<'a> {
     /// Lists a whole directory with requests like this one.
     fn list(&self, get: Tget) -> Told {
         let mut listed: Vec<DirEntry> = Vec::new();
-        let mode = GetMode::DATA;
+        let mode = GetMode::DATA.and_if(get.mode.has(GetMode::ENTRY), GetMode::ENTRY);
         let mut get = Tget { mode, offset: 0, target: Target { fd: NOFD, ..get.target }, ..get };
         for _ in 0..LISTING_STEPS_MAX {
             let replies = self.ask(Request::Get(get.clone()));
@@ -305,6 +389,22 @@ impl<'a> Client<'a> {
             }
         }
     }
+}
+
+/// Whether a reply tells attributes that may not be believed.
+fn tells_ungranted(reply: &Reply) -> bool {
+    let stats = match reply {
+        Reply::Get(got) => [got.stat, None, None],
+        Reply::Put(put) => [put.stat, put.dir, None],
+        Reply::Remove(remove) => [remove.dir, None, None],
+        Reply::Rename(rename) => [rename.stat, rename.from_dir, rename.to_dir],
+        Reply::Link(link) => [link.stat, link.dir, None],
+        Reply::Xattr(xattr) => [xattr.stat, None, None],
+        Reply::Allocate(allocate) => [allocate.stat, None, None],
+        Reply::Copy(copy) => [copy.stat, None, None],
+        _ => [None, None, None],
+    };
+    stats.into_iter().flatten().any(|stat| !stat.leased)
 }
 
 /// What the replies to a Tget do against the protocol, if anything.

@@ -212,14 +212,17 @@ fn which(dice: &mut Dice) -> Which {
 }
 
 fn get(dice: &mut Dice) -> Ask {
+    let which = which(dice);
+    let is_entry = matches!(which, Which::At(..)) && dice.chance(1, 2);
     let mode = GetMode::NONE
+        .and_if(is_entry, GetMode::ENTRY)
         .and_if(dice.chance(3, 4), GetMode::DATA)
         .and_if(dice.chance(3, 4), GetMode::STAT)
         .and_if(dice.chance(3, 4), GetMode::MORE)
         .and_if(dice.chance(1, 8), GetMode::ORDERED)
         .and_if(dice.chance(1, 6), GetMode::WHOLE);
     Ask::Get {
-        which: which(dice),
+        which,
         mode,
         nmsgs: dice.one_of(&[0, 0, 0, 1, 2]),
         offset: offset(dice),

@@ -40,6 +40,14 @@ impl Told {
         matches!(self, Told::Parts(parts) if matches!(parts.as_slice(), [Outcome::Failed(errno)] if WRONG_KIND.contains(errno)))
     }
 
+    /// Whether it did nothing, or not all of it.
+    pub(super) fn has_failed(&self) -> bool {
+        match self {
+            Told::LeftOut | Told::Nonsense(_) => true,
+            Told::Parts(parts) => matches!(parts.as_slice(), [Outcome::Failed(_)]),
+        }
+    }
+
     /// Whether the file system cannot do it.
     pub(super) fn is_unsupported(&self) -> bool {
         *self == Told::Parts(vec![Outcome::Failed(Errno::NotSupported)])
@@ -85,7 +93,13 @@ impl Told {
             Reply::Copy(copy) => vec![Outcome::Count(copy.count), stat(copy.stat)],
             Reply::Seek(seek) => vec![Outcome::Place(seek.offset)],
             Reply::Commit(_) | Reply::Statfs(_) => vec![Outcome::Done],
-            Reply::Version(_) | Reply::Attach(_) | Reply::Flush(_) | Reply::Ping(_) | Reply::Lock(_) => {
+            Reply::Version(_)
+            | Reply::Attach(_)
+            | Reply::Flush(_)
+            | Reply::Ping(_)
+            | Reply::Lock(_)
+            | Reply::Find(_)
+            | Reply::Recall(_) => {
                 return Told::Nonsense(format!("{single:?}"));
             }
         })
@@ -122,6 +136,7 @@ fn by_pieces(replies: &[Reply]) -> Told {
         stat(first.stat),
         is(last.mode.has(GotMode::DATA)),
         is(last.mode.has(GotMode::MORE)),
+        is(last.mode.has(GotMode::ABSENT)),
         Outcome::Data(bytes),
     ])
 }

@@ -6,17 +6,29 @@ use bytes::Bytes;
 use wirefs_op::limits::DATA_BYTES_MAX;
 use wirefs_op::listing::ListingWriter;
 use wirefs_op::message::get::{GetMode, GotMode, Rget, Tget};
-use wirefs_op::message::target::{Fd, NOFD};
+use wirefs_op::message::target::{Fd, NOFD, Place};
 use wirefs_op::wire::Data;
 use wirefs_op::{DirEntry, Errno, Kind, Reply, Stat};
-use wirefs_server::SessionKey;
+use wirefs_server::{Replies, SessionKey};
+
+/// Bytes of the shortest entry of a listing.
+const ENTRY_BYTES_MIN: usize = 100;
 
 /// What a piece of the answer holds, and whether nothing follows it in the file or listing.
 type Piece = (Bytes, bool);
 
 impl State {
-    pub(super) fn get(&mut self, session: SessionKey, request: &Tget) -> Result<Vec<Reply>, Errno> {
-        let object = self.locate(session, &request.target)?;
+    pub(super) fn get(
+        &mut self,
+        session: SessionKey,
+        request: &Tget,
+        replies: &mut dyn Replies,
+    ) -> Result<Vec<Reply>, Errno> {
+        let place = self.place(session, request, replies)?;
+        let Some(object) = self.subject(session, request)? else {
+            let mode = GotMode::LAST.and(GotMode::ABSENT).and(place);
+            return Ok(vec![reply(NOFD, mode, None, Bytes::new())]);
+        };
         let opens = matches!(object.kind, Kind::File | Kind::Directory);
         let mut fd = NOFD;
         // Held, since closing may remove its last name.
@@ -27,13 +39,46 @@ impl State {
             fd = self.keep(session, object)?;
         }
         let stat = self.stat(object.ino).filter(|_| request.mode.has(GetMode::STAT));
-        let replies = if request.mode.has(GetMode::DATA) {
-            self.data(request, object, fd, stat)
+        let answers = if request.mode.has(GetMode::DATA) {
+            self.data(request, object, fd, stat, replies)
         } else {
             Ok(vec![reply(fd, GotMode::LAST, stat, Bytes::new())])
         };
         self.fs.release(object.ino);
-        replies
+        let mut answers = answers?;
+        if let Some(Reply::Get(first)) = answers.first_mut() {
+            first.mode = first.mode.and(place);
+        }
+        Ok(answers)
+    }
+
+    /// Whether the client may believe what it is told of the name.
+    fn place(
+        &self,
+        session: SessionKey,
+        request: &Tget,
+        replies: &mut dyn Replies,
+    ) -> Result<GotMode, Errno> {
+        if !request.mode.has(GetMode::ENTRY) {
+            return Ok(GotMode::NONE);
+        }
+        let place = Place { path: request.target.path.clone(), dir: request.target.id };
+        let (dir, _) = self.entry(session, &place)?;
+        Ok(GotMode::NONE.and_if(replies.grant_place(dir.id()), GotMode::PLACE))
+    }
+
+    /// The object that is asked for; `None` where a name in a directory is, and there is none.
+    fn subject(&self, session: SessionKey, request: &Tget) -> Result<Option<Object>, Errno> {
+        if !request.mode.has(GetMode::ENTRY) {
+            return self.locate(session, &request.target).map(Some);
+        }
+        let place = Place { path: request.target.path.clone(), dir: request.target.id };
+        let (dir, name) = self.entry(session, &place)?;
+        match self.fs.lookup(dir, name) {
+            Ok(ino) => Ok(Some(Object { ino, kind: self.fs.inode(ino)?.kind(), fd: None })),
+            Err(Errno::NotFound) => Ok(None),
+            Err(errno) => Err(errno),
+        }
     }
 
     fn data(
@@ -42,10 +87,11 @@ impl State {
         object: Object,
         fd: Fd,
         stat: Option<Stat>,
+        replies: &mut dyn Replies,
     ) -> Result<Vec<Reply>, Errno> {
         let pieces = match &self.fs.inode(object.ino)?.body {
             Body::File(_) => self.file_pieces(request, object)?,
-            Body::Directory { .. } => self.listing_pieces(request, object)?,
+            Body::Directory { .. } => self.listing_pieces(request, object, replies)?,
             Body::Symlink(target) => {
                 if target.len() > request.count as usize {
                     return Err(Errno::Range);
@@ -88,13 +134,26 @@ impl State {
         }
     }
 
-    fn listing_pieces(&mut self, request: &Tget, object: Object) -> Result<Vec<Piece>, Errno> {
+    fn listing_pieces(
+        &mut self,
+        request: &Tget,
+        object: Object,
+        replies: &mut dyn Replies,
+    ) -> Result<Vec<Piece>, Errno> {
         self.fs.accessed(object.ino)?;
         let mut pieces = Vec::new();
         let mut left = request.count as usize;
         let mut writer = ListingWriter::new(left.min(DATA_BYTES_MAX));
+        let mut listed: Vec<DirEntry> = Vec::new();
         for (name, entry) in self.fs.list(object.ino, request.offset)? {
-            let entry = DirEntry { name, next: entry.place, stat: self.fs.stat(entry.ino)? };
+            // More than this do not fit in any case.
+            if listed.len() > request.count as usize / ENTRY_BYTES_MIN {
+                break;
+            }
+            listed.push(DirEntry { name, next: entry.place, stat: self.fs.stat(entry.ino)? });
+        }
+        replies.grant(&mut listed.iter_mut().map(|entry| &mut entry.stat));
+        for entry in listed {
             if writer.push(&entry) {
                 continue;
             }

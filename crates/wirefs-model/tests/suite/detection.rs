@@ -1,8 +1,9 @@
 //! A comparison that finds nothing must be one that would have found something.
 
 use crate::scratch::Scratch;
+use crate::seeds;
 use std::path::Path;
-use wirefs_model::{ModelTree, run_op, run_posix};
+use wirefs_model::{ModelTree, run_op, run_posix, run_touches};
 use wirefs_op::message::version::BootId;
 use wirefs_op::{Errno, Request, TreePath};
 use wirefs_server::{Attached, Replies, SessionKey, Tree};
@@ -35,6 +36,15 @@ impl Tree for Faulty {
 fn a_model_agrees_with_another() {
     let tree = ModelTree::new(BootId(2));
     assert_eq!(run_op(3, 3000, &tree), Ok(()));
+}
+
+#[test]
+fn a_model_touches_what_it_changes() {
+    for seed in seeds(4) {
+        if let Err(mismatch) = run_touches(seed, 1000, &ModelTree::new(BootId(2))) {
+            panic!("{mismatch}");
+        }
+    }
 }
 
 #[test]

@@ -3,8 +3,8 @@
 use crate::scratch::Scratch;
 use crate::seeds;
 use std::path::Path;
-use wirefs_hostfs::{HostOptions, HostTree};
-use wirefs_model::run_op;
+use wirefs_hostfs::{HostOptions, HostTree, Notice};
+use wirefs_model::{run_op, run_touches};
 
 fn agrees_in(place: &Path, seed: u64, requests: usize) {
     let scratch = Scratch::within(place);
@@ -26,5 +26,17 @@ fn a_host_directory_answers_as_the_model_does() {
 fn a_host_directory_in_memory_answers_as_the_model_does() {
     for seed in seeds(8) {
         agrees_in(Path::new("/dev/shm"), seed, 1500);
+    }
+}
+
+#[test]
+fn a_host_directory_touches_what_it_changes() {
+    for seed in seeds(6) {
+        let scratch = Scratch::within(Path::new("/dev/shm"));
+        let options = HostOptions { notice: Notice::Exclusive, ..HostOptions::default() };
+        let tree = HostTree::open(scratch.path(), options).unwrap();
+        if let Err(mismatch) = run_touches(seed, 1000, &tree) {
+            panic!("{mismatch}");
+        }
     }
 }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that fails panics")]
 
 mod detection;
+mod find;
 mod hostfs;
 mod local;
 mod once_different;

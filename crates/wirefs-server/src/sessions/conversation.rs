@@ -20,7 +20,7 @@ use wirefs_op::limits::{MESSAGE_BYTES_MAX, REQUESTS_MAX};
 use wirefs_op::message::attach::Rattach;
 use wirefs_op::message::error::Rerror;
 use wirefs_op::message::ping::Rping;
-use wirefs_op::message::version::{Rversion, Tversion, VERSION};
+use wirefs_op::message::version::{FEATURE_LEASES, Rversion, Tversion, VERSION};
 use wirefs_op::wire::Text;
 use wirefs_op::{Errno, NOTAG, Reply, Request, Tag, Time, TreePath};
 
@@ -32,7 +32,7 @@ const UNKNOWN: &[u8] = b"unknown";
 enum Stage {
     Fresh,
     Agreed(SessionKey),
-    Attaching(SessionKey, Tag, TreePath),
+    Attaching(SessionKey, Tag, TreePath, JobKey),
     Attached(SessionKey),
 }
 
@@ -50,6 +50,8 @@ pub(super) enum Outstanding {
 pub(super) struct Conversation {
     stage: Stage,
     msize: usize,
+    /// Whether leases were agreed on.
+    leases: bool,
     /// The tags in use.
     pub(super) tags: BTreeMap<Tag, Outstanding>,
     /// Tags that may be used again although the last reply to the job before may not be in the queue yet.
@@ -61,7 +63,7 @@ impl Conversation {
     pub(super) fn session(&self) -> Option<SessionKey> {
         match &self.stage {
             Stage::Fresh => None,
-            Stage::Agreed(session) | Stage::Attaching(session, _, _) | Stage::Attached(session) => {
+            Stage::Agreed(session) | Stage::Attaching(session, ..) | Stage::Attached(session) => {
                 Some(*session)
             }
         }
@@ -94,6 +96,7 @@ impl Sessions {
         let conversation = Conversation {
             stage: Stage::Fresh,
             msize: MESSAGE_BYTES_MAX,
+            leases: false,
             tags: BTreeMap::new(),
             answering: BTreeMap::new(),
         };
@@ -102,10 +105,14 @@ impl Sessions {
 
     /// Forgets a connection and what it waits for.
     pub(super) fn disconnected(&mut self, now: Time, connection: ConnectionKey) {
+        self.part_leasing(now, connection);
         let Some(conversation) = self.conversations.remove(&connection) else {
             return;
         };
-        self.abandon(conversation.jobs());
+        if let Stage::Attaching(.., job) = conversation.stage {
+            self.end_leasing(now, job);
+        }
+        self.abandon(now, conversation.jobs());
         if let Some(session) = conversation.session() {
             self.leave(now, session, connection);
         }
@@ -117,7 +124,16 @@ impl Sessions {
         self.outputs.push_back(Output::Close { connection, why });
     }
 
+    /// While the server is about to stop, only what is needed to take leases back.
+    pub(super) fn received_late(&mut self, now: Time, connection: ConnectionKey, body: Bytes) {
+        if let Ok((NOTAG, Request::Recalled(recalled))) = Request::decode(body) {
+            self.heard(now, connection);
+            self.recalled(now, connection, recalled.serial);
+        }
+    }
+
     pub(super) fn received(&mut self, now: Time, connection: ConnectionKey, body: Bytes) {
+        self.heard(now, connection);
         if let Err(fault) = self.converse(now, connection, body) {
             let reply = Reply::Error(Rerror {
                 errno: Errno::Protocol,
@@ -147,7 +163,8 @@ impl Sessions {
             }
             (Stage::Fresh, true) | (Stage::Agreed(_) | Stage::Attaching(..) | Stage::Attached(_), false) => {}
         }
-        if is_version != (tag == NOTAG) {
+        let is_answer = matches!(request, Request::Recalled(_));
+        if (is_version || is_answer) != (tag == NOTAG) {
             return Err(PeerFault::StrayTag(tag));
         }
         if conversation.tags.contains_key(&tag) {
@@ -160,10 +177,15 @@ impl Sessions {
             Request::Version(version) => self.agree(now, connection, &version),
             Request::Ping(_) => self.reply(connection, tag, Reply::Ping(Rping {})),
             Request::Flush(flush) => {
-                self.flush(connection, tag, flush.oldtag);
+                self.flush(now, connection, tag, flush.oldtag);
                 Ok(())
             }
             Request::Attach(attach) => self.attach(connection, tag, attach.path),
+            Request::Recalled(recalled) if conversation.leases => {
+                self.recalled(now, connection, recalled.serial);
+                Ok(())
+            }
+            Request::Recalled(_) => Err(PeerFault::NotAgreed(request.name())),
             Request::Remove(_)
             | Request::Get(_)
             | Request::Put(_)
@@ -175,7 +197,8 @@ impl Sessions {
             | Request::Allocate(_)
             | Request::Copy(_)
             | Request::Seek(_)
-            | Request::Commit(_) => match conversation.stage {
+            | Request::Commit(_)
+            | Request::Find(_) => match conversation.stage {
                 Stage::Attached(session) => {
                     self.admit(connection, session, tag, request, bytes);
                     Ok(())
@@ -195,10 +218,12 @@ impl Sessions {
             return Err(PeerFault::MsizeTooSmall { msize: asked.msize });
         }
         let known = asked.version.as_bytes() == VERSION;
+        let leases = known && asked.features & FEATURE_LEASES != 0 && self.leasing.is_some();
+        conversation.leases = leases;
         let mut answer = Rversion {
             msize: u32::try_from(msize).unwrap_or(u32::MAX),
             version: Text::new(if known { VERSION } else { UNKNOWN }),
-            features: 0,
+            features: if leases { FEATURE_LEASES } else { 0 },
             boot: self.boot,
             resumed: false,
         };
@@ -241,7 +266,10 @@ impl Sessions {
         };
         owner.attaching += 1;
         owner.known_to_tree = true;
-        self.enter(connection, Stage::Attaching(session, tag, path.clone()));
+        let job = JobKey(self.jobs_begun);
+        self.jobs_begun += 1;
+        self.begin_leasing(job);
+        self.enter(connection, Stage::Attaching(session, tag, path.clone(), job));
         self.outputs.push_back(Output::Attach { connection, session, path, before });
         Ok(())
     }
@@ -249,6 +277,7 @@ impl Sessions {
     /// The tree has answered ([`Input::Attached`](super::Input::Attached)).
     pub(super) fn attached(
         &mut self,
+        now: Time,
         connection: ConnectionKey,
         session: SessionKey,
         result: Result<Attached, Errno>,
@@ -258,11 +287,15 @@ impl Sessions {
         }
         self.end_if_over(session);
         let stage = self.conversations.get(&connection).map(|conversation| conversation.stage.clone());
-        let Some(Stage::Attaching(_, tag, path)) = stage else {
+        let Some(Stage::Attaching(_, tag, path, job)) = stage else {
             return;
         };
         let (stage, reply) = match result {
-            Ok(attached) => {
+            Ok(mut attached) => {
+                let may_lease = self.conversations.get(&connection).is_some_and(|it| it.leases);
+                let leases = if may_lease { self.join_leasing(now, session, connection) } else { None };
+                let is_promised = attached.root.leased && leases.is_some();
+                attached.root.leased = is_promised && self.grant_root(now, session, job, attached.root.id);
                 if let Some(owner) = self.sessions.get_mut(&session) {
                     owner.root = Some((path, attached.clone()));
                 }
@@ -272,6 +305,7 @@ impl Sessions {
                     gid: attached.gid,
                     acts_for_callers: attached.acts_for_callers,
                     read_only: attached.read_only,
+                    leases,
                 });
                 (Stage::Attached(session), reply)
             }
@@ -279,6 +313,8 @@ impl Sessions {
         };
         self.enter(connection, stage);
         self.outputs.push_back(Output::Reply { connection, tag, reply });
+        // Behind the reply: what a client that came back has missed.
+        self.end_leasing(now, job);
     }
 
     fn enter(&mut self, connection: ConnectionKey, stage: Stage) {

@@ -4,14 +4,14 @@ use super::conversation::{Conversation, Outstanding};
 use super::{ConnectionKey, Output, Sessions};
 use crate::limits::FREE_BYTES_MAX;
 use crate::order::{Order, Weight};
-use crate::tree::SessionKey;
+use crate::tree::{SessionKey, Touched};
+use wirefs_lease::HolderKey;
+pub use wirefs_lease::JobKey;
 use wirefs_op::message::error::Rerror;
 use wirefs_op::message::flush::Rflush;
-use wirefs_op::{Errno, Reply, Request, Tag};
-
-/// One admitted request: unique while the server runs, never reused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct JobKey(pub u64);
+use wirefs_op::message::get::GetMode;
+use wirefs_op::message::target::NOFD;
+use wirefs_op::{Errno, Reply, Request, Tag, Time};
 
 /// A request to be carried out now.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,20 +30,63 @@ pub struct Job {
     pub order: Order,
     /// How long it may take.
     pub weight: Weight,
+    /// Whether the tree may give it back unchanged ([`Input::Parked`](super::Input::Parked)).
+    pub may_park: bool,
+}
+
+/// Whether a job waits until others have heard of what it would change.
+#[derive(Debug, Default)]
+pub(super) enum Pause {
+    /// It does not.
+    #[default]
+    None,
+    /// It will: the tree is about to give it back.
+    Coming,
+    /// It does, put aside.
+    Away(Box<Request>),
+    /// It need not any more, and the tree is about to give it back.
+    Over,
 }
 
 /// What is known of a job between its admission and its end.
 #[derive(Debug)]
 pub(super) struct Pending {
     session: SessionKey,
+    /// On whose behalf it asks and changes.
+    pub(super) holder: Option<HolderKey>,
     /// Where its replies go, as long as one is still owed.
-    connection: Option<ConnectionKey>,
+    pub(super) connection: Option<ConnectionKey>,
+    pub(super) pause: Pause,
+    /// What it touched while nobody else was there who could know anything about it.
+    pub(super) touched_alone: Vec<Touched>,
+    /// Nobody wants it any more, so it need not begin again.
+    pub(super) is_withdrawn: bool,
     tag: Tag,
     order: Order,
     weight: Weight,
     bytes: usize,
     /// The tags of the Tflush that wait for its end.
     flushes: Vec<Tag>,
+}
+
+impl Pending {
+    /// Whether it waits for other clients.
+    pub(super) fn is_paused(&self) -> bool {
+        match self.pause {
+            Pause::None => false,
+            Pause::Coming | Pause::Away(_) | Pause::Over => true,
+        }
+    }
+}
+
+/// Whether a request may change what others know, beside what it does to its own session.
+fn may_change(request: &Request) -> bool {
+    match request {
+        // Closing may remove a name.
+        Request::Get(get) => get.target.fd != NOFD && !get.mode.has(GetMode::MORE),
+        Request::Lock(_) => false,
+        other => Order::of(other) == Order::Change,
+    }
 }
 
 impl Sessions {
@@ -77,7 +120,11 @@ impl Sessions {
         conversation.tags.insert(tag, Outstanding::Job(key));
         let pending = Pending {
             session,
+            holder: owner.holder,
             connection: Some(connection),
+            pause: Pause::None,
+            touched_alone: Vec::new(),
+            is_withdrawn: false,
             tag,
             order,
             weight: Weight::of(&request),
@@ -95,7 +142,8 @@ impl Sessions {
     }
 
     /// Hands a job out.
-    fn execute(&mut self, key: JobKey, request: Request) {
+    pub(super) fn execute(&mut self, key: JobKey, request: Request) {
+        self.begin_leasing(key);
         let Some(pending) = self.jobs.get(&key) else {
             return;
         };
@@ -106,6 +154,7 @@ impl Sessions {
             tag: pending.tag,
             order: pending.order,
             weight: pending.weight,
+            may_park: self.leasing.is_some() && may_change(&request),
             request,
         }));
     }
@@ -168,7 +217,9 @@ impl Sessions {
     }
 
     /// The work is over ([`Finished`](super::Input::Finished)).
-    pub(super) fn finished(&mut self, key: JobKey) {
+    pub(super) fn finished(&mut self, now: Time, key: JobKey) {
+        // Before the next of its session begins, so that nobody waits for a change that is done.
+        self.end_leasing(now, key);
         self.replied(key);
         self.turn_passed(key);
         let Some(pending) = self.jobs.remove(&key) else {
@@ -186,7 +237,7 @@ impl Sessions {
     }
 
     /// Tflush: answers once nothing more comes from the request that it names.
-    pub(super) fn flush(&mut self, connection: ConnectionKey, tag: Tag, old: Tag) {
+    pub(super) fn flush(&mut self, now: Time, connection: ConnectionKey, tag: Tag, old: Tag) {
         let Some(conversation) = self.conversations.get_mut(&connection) else {
             return;
         };
@@ -201,31 +252,33 @@ impl Sessions {
         };
         pending.flushes.push(tag);
         conversation.tags.insert(tag, Outstanding::Flush(key));
-        self.withdraw(key);
+        self.withdraw(now, key);
     }
 
     /// Nobody waits for these jobs any more: what changes nothing is given up.
-    pub(super) fn abandon(&mut self, keys: Vec<JobKey>) {
+    pub(super) fn abandon(&mut self, now: Time, keys: Vec<JobKey>) {
         for key in keys {
             if let Some(pending) = self.jobs.get_mut(&key) {
                 pending.connection = None;
                 pending.flushes.clear();
-                self.withdraw(key);
+                self.withdraw(now, key);
             }
         }
     }
 
     /// Gives up on a job unless it is a change: those are carried out once they are received.
-    pub(super) fn withdraw(&mut self, key: JobKey) {
-        let Some(pending) = self.jobs.get(&key) else {
+    pub(super) fn withdraw(&mut self, now: Time, key: JobKey) {
+        let Some(pending) = self.jobs.get_mut(&key) else {
             return;
         };
         match pending.order {
             Order::Change => {}
             Order::Turn | Order::Free => {
+                pending.is_withdrawn = true;
+                let is_away = matches!(pending.pause, Pause::Away(_));
                 let owner = self.sessions.get_mut(&pending.session);
-                if owner.is_some_and(|owner| owner.lane.remove(key)) {
-                    self.finished(key);
+                if is_away || owner.is_some_and(|owner| owner.lane.remove(key)) {
+                    self.finished(now, key);
                 } else {
                     self.outputs.push_back(Output::Stop(key));
                 }
@@ -234,20 +287,20 @@ impl Sessions {
     }
 
     /// Gives up on all jobs of a session that may be given up.
-    pub(super) fn withdraw_all(&mut self, session: SessionKey) {
-        self.withdraw_where(|pending| pending.session == session);
+    pub(super) fn withdraw_all(&mut self, now: Time, session: SessionKey) {
+        self.withdraw_where(now, |pending| pending.session == session);
     }
 
     /// Gives up on all jobs that wait for somebody else.
-    pub(super) fn withdraw_waiting(&mut self) {
-        self.withdraw_where(|pending| pending.weight == Weight::Waits);
+    pub(super) fn withdraw_waiting(&mut self, now: Time) {
+        self.withdraw_where(now, |pending| pending.weight == Weight::Waits);
     }
 
-    fn withdraw_where(&mut self, concerned: impl Fn(&Pending) -> bool) {
+    fn withdraw_where(&mut self, now: Time, concerned: impl Fn(&Pending) -> bool) {
         let concerned = self.jobs.iter().filter(|(_, pending)| concerned(pending));
         let keys: Vec<JobKey> = concerned.map(|(key, _)| *key).collect();
         for key in keys {
-            self.withdraw(key);
+            self.withdraw(now, key);
         }
     }
 }

@@ -27,6 +27,11 @@ impl Lane {
         Some((key, request))
     }
 
+    /// Whose turn it is.
+    pub(super) fn holder(&self) -> Option<JobKey> {
+        self.holder
+    }
+
     /// Ends the turn of `key`; false when it was not its turn.
     pub(super) fn pass(&mut self, key: JobKey) -> bool {
         let held = self.holder == Some(key);

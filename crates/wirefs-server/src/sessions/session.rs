@@ -5,13 +5,14 @@ use super::{ConnectionKey, Output, Sessions};
 use crate::blame::Parting;
 use crate::limits::{GRACE, ORPHANS_MAX, SESSIONS_MAX};
 use crate::tree::{Attached, SessionKey};
+use wirefs_lease::HolderKey;
 use wirefs_op::message::version::SessionId;
 use wirefs_op::{Errno, Time, TreePath};
 
-/// One session. The exactly-once ledger and the leases will live here, beside the lane.
+/// One session. The exactly-once ledger will live here, beside the lane.
 #[derive(Debug)]
 pub(super) struct Session {
-    id: SessionId,
+    pub(super) id: SessionId,
     life: Life,
     /// What the client took as its root, and what the tree said to that.
     pub(super) root: Option<(TreePath, Attached)>,
@@ -20,6 +21,8 @@ pub(super) struct Session {
     /// Attaches that the tree has not answered.
     pub(super) attaching: usize,
     pub(super) lane: Lane,
+    /// Whom it is to whoever leases, if it takes leases.
+    pub(super) holder: Option<HolderKey>,
     /// Jobs that are not finished.
     pub(super) jobs: usize,
     pub(super) backlog_bytes: usize,
@@ -62,6 +65,7 @@ impl Sessions {
         if self.sessions.len() >= SESSIONS_MAX {
             return Err((Errno::FileTableFull, Parting::SessionsFull));
         }
+        self.end_solitude(now);
         let key = SessionKey(self.sessions_begun);
         self.sessions_begun += 1;
         let session = Session {
@@ -71,6 +75,7 @@ impl Sessions {
             known_to_tree: false,
             attaching: 0,
             lane: Lane::default(),
+            holder: None,
             jobs: 0,
             backlog_bytes: 0,
             free_bytes: 0,
@@ -116,7 +121,7 @@ impl Sessions {
         if owner.known_to_tree {
             owner.life = Life::Waiting(now + GRACE);
         } else {
-            self.end(session);
+            self.end(now, session);
         }
     }
 
@@ -126,13 +131,13 @@ impl Sessions {
         let keys: Vec<SessionKey> =
             self.sessions.iter().filter(|(_, owner)| over(owner)).map(|(key, _)| *key).collect();
         for key in keys {
-            self.end(key);
+            self.end(now, key);
         }
     }
 
     /// Ends a session: what may be given up is, changes that were received are still carried out, then the tree hears
     /// of it.
-    pub(super) fn end(&mut self, session: SessionKey) {
+    pub(super) fn end(&mut self, now: Time, session: SessionKey) {
         let Some(owner) = self.sessions.get_mut(&session) else {
             return;
         };
@@ -141,7 +146,7 @@ impl Sessions {
         }
         owner.life = Life::Ending;
         self.by_id.remove(&owner.id);
-        self.withdraw_all(session);
+        self.withdraw_all(now, session);
         self.end_if_over(session);
     }
 

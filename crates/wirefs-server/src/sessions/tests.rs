@@ -2,6 +2,7 @@
 
 mod flushes;
 mod interleavings;
+mod leases;
 mod lives;
 mod order;
 mod world;

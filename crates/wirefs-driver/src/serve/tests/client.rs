@@ -4,25 +4,30 @@ use super::super::{ServeOptions, ServeStatus, Server};
 use super::script::{PATIENCE, Script};
 use bytes::Bytes;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, channel};
 use std::time::Instant;
 use wirefs_carrier::{Carrier, Class, FrameSource, Outbox, memory};
 use wirefs_op::message::attach::Tattach;
 use wirefs_op::message::commit::{CommitScope, Tcommit};
 use wirefs_op::message::flush::Tflush;
-use wirefs_op::message::get::{GetMode, Tget};
+use wirefs_op::message::get::{GetMode, Rget, Tget};
 use wirefs_op::message::lock::{LockAction, Tlock};
 use wirefs_op::message::ping::Tping;
 use wirefs_op::message::put::{PutMode, Tput};
+use wirefs_op::message::recall::{Rrecall, Trecalled};
 use wirefs_op::message::target::{Fd, Target};
-use wirefs_op::message::version::{BootId, SessionId, Tversion, VERSION};
+use wirefs_op::message::version::{BootId, FEATURE_LEASES, SessionId, Tversion, VERSION};
 use wirefs_op::wire::{Data, Text};
 use wirefs_op::{Frame, LockFamily, LockKind, LockRange, NOTAG, Reply, Request, SetStat, Tag, TreePath};
 
 /// A server over a script.
 pub(super) fn server() -> (Server, Arc<Script>) {
+    server_with(ServeOptions::new(BootId(5)))
+}
+
+pub(super) fn server_with(options: ServeOptions) -> (Server, Arc<Script>) {
     let script = Arc::new(Script::default());
-    let server = Server::start(script.clone(), ServeOptions::new(BootId(5))).unwrap();
+    let server = Server::start(script.clone(), options).unwrap();
     (server, script)
 }
 
@@ -76,6 +81,43 @@ impl Client {
         let client = Client::connect(server);
         client.join(id);
         client
+    }
+
+    /// Connects, agrees on the version and on leases, attaches.
+    pub(super) fn leasing(server: &Server, id: u8) -> Client {
+        let client = Client::connect(server);
+        let Request::Version(hello) = version(id) else { unreachable!("version() is a Tversion") };
+        let features = FEATURE_LEASES;
+        let reply = client.call(NOTAG, Request::Version(Tversion { features, ..hello }));
+        assert!(matches!(reply, Reply::Version(answer) if answer.features == FEATURE_LEASES));
+        let reply = client.call(Tag(0), attach(b""));
+        assert!(matches!(reply, Reply::Attach(answer) if answer.leases.is_some() && answer.root.leased));
+        client
+    }
+
+    /// Asks for the attributes of an object; whether they are leased.
+    pub(super) fn learn(&self, tag: Tag, path: &'static [u8]) -> bool {
+        let reply = self.call(tag, stat(path));
+        let Reply::Get(Rget { stat: Some(stat), .. }) = reply else { panic!("{reply:?}") };
+        stat.leased
+    }
+
+    /// A recall is expected.
+    pub(super) fn receive_recall(&self) -> Rrecall {
+        let (tag, reply) = self.receive();
+        let Reply::Recall(recall) = reply else { panic!("{reply:?}") };
+        assert_eq!(tag, NOTAG);
+        recall
+    }
+
+    /// Says that what was recalled is forgotten.
+    pub(super) fn forget(&self, recall: &Rrecall) {
+        self.send(NOTAG, Request::Recalled(Trecalled { serial: recall.serial }));
+    }
+
+    /// Nothing is there to be received.
+    pub(super) fn has_nothing(&self) -> bool {
+        matches!(self.replies.as_ref().unwrap().try_recv(), Err(TryRecvError::Empty))
     }
 
     /// Starts to read what comes.

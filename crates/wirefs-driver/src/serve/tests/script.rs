@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::{Condvar, Mutex};
 use std::time::{Duration, Instant};
 use wirefs_op::limits::DATA_BYTES_MAX;
+use wirefs_op::message::attach::Watch;
 use wirefs_op::message::commit::Rcommit;
 use wirefs_op::message::get::{GetMode, GotMode, Rget, Tget};
 use wirefs_op::message::lock::{LockAction, Rlock, Tlock};
@@ -13,7 +14,7 @@ use wirefs_op::message::target::{Fd, NOFD};
 use wirefs_op::message::version::BootId;
 use wirefs_op::wire::Data;
 use wirefs_op::{Errno, FileId, Kind, LockKind, Reply, Request, Stat, Timestamp, TreePath};
-use wirefs_server::{Attached, Replies, SessionKey, Stopped, Tree};
+use wirefs_server::{Attached, Replies, SessionKey, Stopped, Touched, Tree};
 
 /// Longer than anything takes that works.
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
@@ -24,6 +25,8 @@ pub(super) struct State {
     pub(super) writes: Vec<(SessionKey, u64)>,
     /// Writes that run at this moment.
     writing: BTreeSet<SessionKey>,
+    /// Writes that were given back undone, each time counted.
+    pub(super) parked: usize,
     pub(super) attached: Vec<SessionKey>,
     pub(super) ended: Vec<SessionKey>,
     /// Requests that wait at the gate, ever.
@@ -93,10 +96,12 @@ impl Script {
             left -= part;
             let last = left == 0;
             let mode = GotMode::NONE.and_if(last, GotMode::LAST).and_if(part > 0, GotMode::DATA);
+            let mut stat = stat_of(&get.target.path);
+            replies.grant(&mut std::iter::once(&mut stat));
             replies.send(Reply::Get(Rget {
                 fd,
                 mode,
-                stat: Some(stat()),
+                stat: Some(stat),
                 data: Data(Bytes::from(vec![0; part])),
             }))?;
             if last {
@@ -142,7 +147,8 @@ impl Tree for Script {
             return Err(Errno::NotFound);
         }
         self.state(|state| state.attached.push(session));
-        Ok(Attached { root: stat(), uid: 0, gid: 0, acts_for_callers: false, read_only: false })
+        let root = Stat { leased: true, ..stat_of(&TreePath::root()) };
+        Ok(Attached { root, uid: 0, gid: 0, acts_for_callers: false, read_only: false })
     }
 
     fn serve(&self, session: SessionKey, request: Request, replies: &mut dyn Replies) {
@@ -165,6 +171,10 @@ impl Tree for Script {
             Request::Get(get) => self.get(session, &get, replies),
             Request::Lock(lock) => self.lock(session, &lock, replies),
             Request::Put(put) => {
+                if replies.touch(&[Touched::object(id_of(&put.target.path))]).is_err() {
+                    self.state(|state| state.parked += 1);
+                    return;
+                }
                 self.state(|state| assert!(state.writing.insert(session), "two changes at once"));
                 std::thread::yield_now();
                 self.state(|state| {
@@ -188,6 +198,10 @@ impl Tree for Script {
         }
     }
 
+    fn leases(&self) -> Option<Watch> {
+        Some(Watch::Filesystem)
+    }
+
     fn end(&self, session: SessionKey) {
         self.state(|state| {
             state.ended.push(session);
@@ -199,10 +213,16 @@ impl Tree for Script {
     }
 }
 
-fn stat() -> Stat {
+/// An object by its path.
+fn id_of(path: &TreePath) -> FileId {
+    let ino = path.as_bytes().iter().fold(1, |ino, byte| ino * 257 + u64::from(*byte));
+    FileId { ino, ..FileId::default() }
+}
+
+fn stat_of(path: &TreePath) -> Stat {
     let at = Timestamp::default();
     Stat {
-        id: FileId::default(),
+        id: id_of(path),
         kind: Kind::Directory,
         version: 1,
         mode: 0o755,
@@ -217,5 +237,6 @@ fn stat() -> Stat {
         mtime: at,
         ctime: at,
         without_xattrs: true,
+        leased: false,
     }
 }

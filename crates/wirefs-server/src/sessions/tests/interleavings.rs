@@ -89,6 +89,7 @@ impl Observer {
                     assert!(self.running.values().all(|(job, _)| job.session != session));
                     assert!(self.ended.insert(session), "ended twice");
                 }
+                Output::Verify { .. } => unreachable!("nothing is leased"),
                 Output::Close { connection, .. } => self.gone(connection),
             }
         }

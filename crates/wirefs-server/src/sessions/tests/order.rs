@@ -2,9 +2,11 @@
 
 use super::world::*;
 use crate::limits::BACKLOG_BYTES_MAX;
-use crate::order::Order;
+use crate::order::{Order, Weight};
 use crate::sessions::{Input, Output};
-use wirefs_op::{Request, Tag};
+use wirefs_op::message::find::Tfind;
+use wirefs_op::message::target::Target;
+use wirefs_op::{Request, Tag, TreePath};
 
 fn offset(request: &Request) -> u64 {
     let Request::Put(put) = request else { panic!("{request:?}") };
@@ -34,6 +36,16 @@ fn plain_reads_and_locks_overtake_changes() {
     world.execute(A, Tag(0), put(0));
     assert_eq!(world.execute(A, Tag(1), stat()).order, Order::Free);
     assert_eq!(world.execute(A, Tag(2), lock()).order, Order::Free);
+}
+
+#[test]
+fn a_stream_of_a_subtree_overtakes_changes_and_may_take_long() {
+    let mut world = World::attached();
+    world.execute(A, Tag(0), put(0));
+    let target = Target::at(TreePath::root());
+    let find = Tfind { target, depth: 9, entries: 100, bytes: 1000, inline: 0 };
+    let job = world.execute(A, Tag(1), Request::Find(find));
+    assert_eq!((job.order, job.weight), (Order::Free, Weight::Long));
 }
 
 #[test]

@@ -1,19 +1,20 @@
 //! A machine under test, and short words for messages.
 
 use crate::blame::{Parting, PeerFault};
-use crate::sessions::{ConnectionKey, Input, Job, Output, Sessions};
-use crate::tree::Attached;
+use crate::sessions::{ConnectionKey, Input, Job, JobKey, Output, Sessions, Terms};
+use crate::tree::{Attached, Parked, Touched};
 use bytes::Bytes;
 use std::time::Duration;
-use wirefs_op::message::attach::Tattach;
+use wirefs_op::message::attach::{Leases, Tattach, Watch};
 use wirefs_op::message::commit::{CommitScope, Tcommit};
 use wirefs_op::message::flush::Tflush;
 use wirefs_op::message::get::{GetMode, Tget};
 use wirefs_op::message::lock::{LockAction, Tlock};
 use wirefs_op::message::ping::Tping;
 use wirefs_op::message::put::{PutMode, Tput};
+use wirefs_op::message::recall::{RecallItem, Trecalled};
 use wirefs_op::message::target::Target;
-use wirefs_op::message::version::{BootId, SessionId, Tversion, VERSION};
+use wirefs_op::message::version::{BootId, FEATURE_LEASES, SessionId, Tversion, VERSION};
 use wirefs_op::wire::{Data, Text};
 use wirefs_op::{
     Errno, FileId, Kind, LockFamily, LockKind, LockRange, NOTAG, Reply, Request, SetStat, Stat, Tag, Time,
@@ -29,12 +30,27 @@ pub(super) struct World {
     pub(super) now: Time,
     /// Connections that stand from the start.
     pub(super) before_us: u64,
+    /// Whether the last Rattach told the root under a lease.
+    pub(super) is_root_leased: bool,
 }
 
 impl World {
     /// Two connections, nothing said.
     pub(super) fn new() -> World {
-        let mut world = World { sessions: Sessions::new(BOOT), now: Time(1_000), before_us: 2 };
+        let mut world =
+            World { sessions: Sessions::new(BOOT), now: Time(1_000), before_us: 2, is_root_leased: false };
+        world.handle(Input::Connected(A));
+        world.handle(Input::Connected(B));
+        world
+    }
+
+    /// Two connections to a server that leases, nothing said.
+    pub(super) fn leasing() -> World {
+        World::with(Sessions::leasing(BOOT, Terms::new(Watch::Filesystem)))
+    }
+
+    pub(super) fn with(sessions: Sessions) -> World {
+        let mut world = World { sessions, ..World::new() };
         world.handle(Input::Connected(A));
         world.handle(Input::Connected(B));
         world
@@ -82,6 +98,58 @@ impl World {
         resumed.expect("no Rversion")
     }
 
+    /// Connects if need be and attaches, asking for leases. Returns whether the session was resumed, what was said of
+    /// leases, and what else was sent.
+    pub(super) fn join_leasing(
+        &mut self,
+        connection: ConnectionKey,
+        id: u8,
+    ) -> (bool, Option<Leases>, Vec<Output>) {
+        if connection != A && connection != B {
+            self.handle(Input::Connected(connection));
+        }
+        let hello = Tversion { features: FEATURE_LEASES, ..version_body(id, 1 << 20) };
+        let outputs = self.receive(connection, NOTAG, Request::Version(hello));
+        let resumed = outputs.iter().find_map(|output| match output {
+            Output::Reply { reply: Reply::Version(answer), .. } => Some(answer.resumed),
+            _ => None,
+        });
+        let outputs = self.receive(connection, Tag(0), attach(b""));
+        let [Output::Attach { session, .. }] = outputs.as_slice() else {
+            panic!("{outputs:?}");
+        };
+        let mut attached = root();
+        attached.root.leased = true;
+        let result = Ok(attached);
+        let mut outputs = self.handle(Input::Attached { connection, session: *session, result });
+        let Output::Reply { reply: Reply::Attach(answer), .. } = outputs.remove(0) else {
+            panic!("{outputs:?}");
+        };
+        self.is_root_leased = answer.root.leased;
+        (resumed.expect("no Rversion"), answer.leases, outputs)
+    }
+
+    /// What a job says before it changes something; what follows from that.
+    pub(super) fn touch(&mut self, job: JobKey, touched: &[Touched]) -> (Result<(), Parked>, Vec<Output>) {
+        let outcome = self.sessions.touch(self.now, job, touched);
+        (outcome, std::iter::from_fn(|| self.sessions.poll()).collect())
+    }
+
+    /// Whether a reply of this job may tell of this object under a lease.
+    pub(super) fn grant(&mut self, job: JobKey, id: FileId) -> bool {
+        let mut stat = Stat { id, ..root().root };
+        self.sessions.grant(self.now, job, &mut std::iter::once(&mut stat));
+        stat.leased
+    }
+
+    /// A request that tells of this object under a lease, from beginning to end.
+    pub(super) fn learn(&mut self, connection: ConnectionKey, id: FileId) -> bool {
+        let job = self.execute(connection, Tag(900), stat());
+        let is_leased = self.grant(job.key, id);
+        self.handle(Input::Finished(job.key));
+        is_leased
+    }
+
     /// Sends a request that is carried out at once.
     pub(super) fn execute(&mut self, connection: ConnectionKey, tag: Tag, request: Request) -> Job {
         let outputs = self.receive(connection, tag, request);
@@ -117,6 +185,26 @@ pub(super) fn assert_blamed(outputs: &[Output], whose: ConnectionKey, fault: Pee
     let close = Output::Close { connection: whose, why: Parting::Fault(fault) };
     let closed = outputs.iter().position(|output| *output == close);
     assert!(told.is_some() && told < closed, "{outputs:?}");
+}
+
+/// The recalls among these outputs: to whom, their serial, what.
+pub(super) fn recalls(outputs: &[Output]) -> Vec<(ConnectionKey, u64, Vec<RecallItem>)> {
+    let recall = |output: &Output| match output {
+        Output::Reply { connection, tag: NOTAG, reply: Reply::Recall(recall) } => {
+            Some((*connection, recall.serial, recall.items.clone()))
+        }
+        _ => None,
+    };
+    outputs.iter().filter_map(recall).collect()
+}
+
+pub(super) fn recalled(serial: u64) -> Request {
+    Request::Recalled(Trecalled { serial })
+}
+
+/// An object.
+pub(super) fn id(ino: u64) -> FileId {
+    FileId { fs: 0, ino, generation: 1 }
 }
 
 pub(super) fn version_body(id: u8, msize: u32) -> Tversion {
@@ -211,6 +299,7 @@ pub(super) fn root() -> Attached {
             mtime: at,
             ctime: at,
             without_xattrs: true,
+            leased: false,
         },
         uid: 0,
         gid: 0,

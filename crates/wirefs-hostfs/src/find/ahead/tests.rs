@@ -1,0 +1,196 @@
+use super::{Ahead, Claim, Next};
+use crate::find::reading::{Directory, Found, Part, Reading, Rest};
+use crate::find::{AHEAD_BYTES_MAX, AHEAD_DIRECTORIES_MAX, LINE_BYTES_MAX};
+use bytes::Bytes;
+use std::time::{Duration, Instant};
+use wirefs_op::{FileId, Kind, Stat, Timestamp, TreePath};
+
+fn stat() -> Stat {
+    let never = Timestamp::default();
+    Stat {
+        id: FileId::default(),
+        kind: Kind::Directory,
+        version: 1,
+        mode: 0o755,
+        nlink: 2,
+        uid: 0,
+        gid: 0,
+        rdev: 0,
+        size: 0,
+        blocks: 0,
+        blksize: 4096,
+        atime: never,
+        mtime: never,
+        ctime: never,
+        without_xattrs: true,
+        leased: false,
+    }
+}
+
+fn directory(path: &str) -> Directory {
+    let path = TreePath::from_bytes(Bytes::copy_from_slice(path.as_bytes())).unwrap();
+    Directory { level: path.names().count() as u16, path, id: FileId::default() }
+}
+
+/// The directories below one, in a tree whose shape its paths determine.
+fn children(directory: &Directory) -> Vec<Directory> {
+    let bytes = directory.path.as_bytes().iter();
+    let hash = bytes.fold(7_usize, |hash, byte| (hash * 31 + usize::from(*byte)) % 10_007);
+    let count = if directory.level < 5 { hash % 7 } else { 0 };
+    (0..count)
+        .map(|number| Directory {
+            path: directory.path.join(format!("{number}").as_bytes()).unwrap(),
+            level: directory.level + 1,
+            ..directory.clone()
+        })
+        .collect()
+}
+
+fn reading(children: Vec<Directory>, entries: usize) -> Reading {
+    let found = || Found { name: b"name".to_vec(), stat: stat(), contents: None };
+    let entries = (0..entries).map(|_| found()).collect();
+    let part = Part { entries, children, ..Part::default() };
+    Reading { stat: stat(), is_noticed: false, part, rest: Rest::Ended, dir: None }
+}
+
+fn claim(ahead: &Ahead) -> Option<Claim<'_>> {
+    ahead.claim_in(&mut ahead.line())
+}
+
+/// What is next, without waiting for it.
+fn next(ahead: &Ahead) -> Next {
+    ahead.next(Instant::now() - Duration::from_secs(1))
+}
+
+fn in_order(directory: Directory, order: &mut Vec<TreePath>) {
+    let below = children(&directory);
+    order.push(directory.path);
+    below.into_iter().for_each(|child| in_order(child, order));
+}
+
+#[test]
+fn whoever_reads_what_first_the_order_is_the_same() {
+    let mut expected = Vec::new();
+    for path in ["a", "b", "c", "d"] {
+        in_order(directory(path), &mut expected);
+    }
+    assert!(expected.len() > 100);
+    for seed in 0..200_u64 {
+        let mut dice = seed;
+        let ahead = Ahead::new(u64::MAX);
+        ahead.follow(["a", "b", "c", "d"].map(directory).to_vec());
+        let (mut claims, mut told) = (Vec::new(), Vec::new());
+        loop {
+            dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            match (dice >> 33) % 8 {
+                0..=3 => claims.extend(claim(&ahead)),
+                4 | 5 if !claims.is_empty() => {
+                    let claim: Claim<'_> = claims.swap_remove((dice >> 40) as usize % claims.len());
+                    let below = children(&claim.directory);
+                    claim.settle(Some(reading(below, 1)));
+                }
+                _ => match next(&ahead) {
+                    Next::Nothing => break,
+                    Next::Late => assert!(!claims.is_empty()),
+                    Next::Unread(directory) => {
+                        ahead.follow(children(&directory));
+                        told.push(directory.path);
+                    }
+                    Next::Read(directory, reading) => {
+                        assert!(reading.part.children.is_empty());
+                        told.push(directory.path);
+                    }
+                    Next::Unreadable => panic!("each was read"),
+                },
+            }
+        }
+        assert_eq!(told, expected);
+        let line = ahead.line();
+        assert_eq!((line.waiting, line.ahead, line.ahead_bytes, line.bytes), (0, 0, 0, 0));
+    }
+}
+
+#[test]
+fn what_is_read_ahead_is_bounded() {
+    let ahead = Ahead::new(u64::MAX);
+    ahead.follow((0..2 * AHEAD_DIRECTORIES_MAX).map(|number| directory(&format!("{number}"))).collect());
+    let claims: Vec<_> = std::iter::from_fn(|| claim(&ahead)).collect();
+    assert_eq!(claims.len(), AHEAD_DIRECTORIES_MAX);
+    claims.into_iter().for_each(|claim| claim.settle(Some(reading(vec![], 0))));
+    assert!(claim(&ahead).is_none());
+    assert!(matches!(next(&ahead), Next::Read(..)));
+    let large = claim(&ahead).unwrap();
+    let found = Found { name: vec![b'n'; AHEAD_BYTES_MAX], stat: stat(), contents: None };
+    let mut full = reading(vec![], 0);
+    full.part.entries.push(found);
+    large.settle(Some(full));
+    assert!(matches!(next(&ahead), Next::Read(..)));
+    assert!(claim(&ahead).is_none(), "there is room for a directory, but not for what is in it");
+}
+
+#[test]
+fn nothing_is_read_ahead_beyond_the_entries_that_are_wanted() {
+    let ahead = Ahead::new(10);
+    ahead.follow(["a", "b", "c", "d"].map(directory).to_vec());
+    claim(&ahead).unwrap().settle(Some(reading(vec![], 6)));
+    ahead.count(&reading(vec![], 3).part);
+    let last = claim(&ahead).unwrap();
+    last.settle(Some(reading(vec![], 1)));
+    assert!(claim(&ahead).is_none());
+}
+
+#[test]
+fn a_line_that_is_full_takes_no_more() {
+    let ahead = Ahead::new(u64::MAX);
+    let name = "n".repeat(200);
+    let many = LINE_BYTES_MAX / 300;
+    ahead.follow((0..many).map(|number| directory(&format!("{name}{number:06}"))).collect());
+    assert!(ahead.is_cut());
+    let held = ahead.waiting();
+    assert!(held > many / 2 && held < many && ahead.line().bytes <= LINE_BYTES_MAX);
+    for _ in 0..2 {
+        assert!(matches!(next(&ahead), Next::Unread(_)));
+    }
+    ahead.follow(vec![directory("a"), directory("b")]);
+    assert!(matches!(next(&ahead), Next::Unread(first) if first == directory("a")));
+}
+
+#[test]
+fn a_directory_whose_reader_gave_up_is_left_out() {
+    let ahead = Ahead::new(u64::MAX);
+    ahead.follow(["a", "b"].map(directory).to_vec());
+    drop(claim(&ahead));
+    claim(&ahead).unwrap().settle(None);
+    assert!(matches!(next(&ahead), Next::Unreadable));
+    assert!(matches!(next(&ahead), Next::Unreadable));
+    assert!(matches!(next(&ahead), Next::Nothing));
+}
+
+#[test]
+fn what_a_listing_named_before_it_broke_off_is_told_of() {
+    let ahead = Ahead::new(u64::MAX);
+    ahead.follow(["a", "b"].map(directory).to_vec());
+    let broken = Rest::Broken(crate::failure::Failure::Errno(wirefs_op::Errno::Io));
+    let first = claim(&ahead).unwrap();
+    first.settle(Some(Reading { rest: broken, ..reading(vec![directory("a/c")], 1) }));
+    assert!(matches!(next(&ahead), Next::Read(read, _) if read == directory("a")));
+    assert!(matches!(next(&ahead), Next::Unread(child) if child == directory("a/c")));
+}
+
+#[test]
+fn a_helper_learns_that_it_is_waited_for_and_that_all_is_over() {
+    let ahead = Ahead::new(u64::MAX);
+    ahead.follow(vec![directory("a")]);
+    let claim = claim(&ahead).unwrap();
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| ahead.next(Instant::now() + Duration::from_secs(60)));
+        while !claim.is_awaited() {
+            std::thread::yield_now();
+        }
+        claim.settle(Some(reading(vec![], 0)));
+        assert!(matches!(waiting.join().unwrap(), Next::Read(..)));
+        let helper = scope.spawn(|| ahead.claim().is_none());
+        ahead.end();
+        assert!(helper.join().unwrap() && ahead.is_over());
+    });
+}

@@ -1,0 +1,100 @@
+use super::ahead::Ahead;
+use super::packing::Packing;
+use super::reading::{Directory, Reader, Rest};
+use super::{FIRST_AGE_MAX, Stream, Told};
+use crate::Notice;
+use crate::open_files::Access;
+use crate::tree::{HostOptions, HostTree};
+use std::path::PathBuf;
+use std::time::Instant;
+use wirefs_op::find_listing::{FindDirectory, FindReader, FindRecord};
+use wirefs_op::message::find::Tfind;
+use wirefs_op::message::target::Target;
+use wirefs_op::{Reply, Stat, TreePath};
+use wirefs_server::{Replies, SessionKey, Stopped, Tree};
+
+/// An exported directory, gone afterwards.
+struct Place(PathBuf, HostTree);
+
+impl Place {
+    fn new() -> Place {
+        let path = std::env::temp_dir().join(format!("wirefs-find-{}", std::process::id()));
+        std::fs::create_dir(&path).unwrap();
+        let options = HostOptions { notice: Notice::Exclusive, ..HostOptions::default() };
+        let tree = HostTree::open(&path, options).unwrap();
+        tree.attach(SessionKey(1), &TreePath::root()).unwrap();
+        Place(path, tree)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Takes so long to grant that a message is old then, and grants only so many times.
+struct Slow {
+    replies: Vec<Reply>,
+    grants_left: usize,
+}
+
+impl Replies for Slow {
+    fn send(&mut self, reply: Reply) -> Result<(), Stopped> {
+        self.replies.push(reply);
+        Ok(())
+    }
+
+    fn is_stopped(&self) -> bool {
+        false
+    }
+
+    fn grant(&mut self, stats: &mut dyn Iterator<Item = &mut Stat>) {
+        let until = Instant::now() + 2 * FIRST_AGE_MAX;
+        while Instant::now() < until {
+            std::thread::yield_now();
+        }
+        if self.grants_left > 0 {
+            self.grants_left -= 1;
+            stats.for_each(|stat| stat.leased = true);
+        }
+    }
+
+    fn wait(&mut self) {}
+}
+
+/// The message with the entries goes before it is known that there are no more.
+#[test]
+fn a_listing_whose_end_is_found_late_is_ended_in_the_next_message() {
+    let place = Place::new();
+    std::fs::write(place.0.join("file"), "").unwrap();
+    let session = place.1.session(SessionKey(1)).unwrap();
+    let target = Target::at(TreePath::root());
+    let request = Tfind { target, depth: 0, entries: 10, bytes: 1000, inline: 0 };
+    let top = session.locate(&request.target).unwrap();
+    let directory = Directory { path: TreePath::root(), id: top.id, level: 0 };
+    let (ahead, mut slow) = (Ahead::new(10), Slow { replies: Vec::new(), grants_left: 2 });
+    let mut stream = Stream {
+        session: &session,
+        request: &request,
+        ahead: &ahead,
+        reader: Reader::new(&session, &request),
+        packing: Packing::new(&request),
+        replies: &mut slow,
+    };
+    let dir = top.open(Access::READ).unwrap();
+    let reading = stream.reader.begin(dir, &directory, &mut || true).unwrap();
+    assert!(matches!(reading.rest, Rest::More(_)) && reading.part.entries.len() == 1);
+    assert_eq!(stream.tell(directory, reading), Ok(Told::All));
+    let last = stream.packing.take();
+    let [Reply::Find(first)] = slow.replies.as_slice() else { panic!("{:?}", slow.replies) };
+    let records = |data| FindReader::new(data).map(Result::unwrap).collect::<Vec<_>>();
+    let flags = |record: &FindRecord| match record {
+        FindRecord::Directory(FindDirectory { stat, begins, ends, .. }) => (*begins, *ends, stat.leased),
+        FindRecord::Entry(_) => (false, false, false),
+    };
+    let (first, last) = (records(first.data.0.clone()), records(last));
+    assert_eq!((first.len(), flags(&first[0])), (2, (true, false, true)));
+    // What is promised is decided anew.
+    assert_eq!((last.len(), flags(&last[0])), (1, (false, true, false)));
+}

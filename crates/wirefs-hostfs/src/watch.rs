@@ -1,0 +1,232 @@
+//! The watcher: notices what programs on the server change in the exported directory, so that whoever was promised to hear
+//! of changes does.
+//!
+//! There are two kinds of it. With the rights of root the kernel tells of each change to a whole file system, with the
+//! process that made it (fanotify): nothing need be asked for, and the server's own changes are left out. Without these
+//! rights each directory is watched by itself (inotify), and the own changes are told like all others, with the version
+//! that they left behind.
+//!
+//! ```text
+//!   kernel's queue --> round: read, each thing once --> ids --> tell(Outside) --> pause --> next round
+//! ```
+//!
+//! A round takes all that the queue holds, so that a thousand writes to one file are one report; the pause after it lets
+//! the next thousand gather. What happens after a thing was read from the queue queues it again, so the last change is
+//! always told, and the version in a report is read after the change that it tells of.
+//!
+//! No kernel tells of a write through a shared mapping (`mmap`), neither to fanotify nor to inotify. Nothing can be done
+//! about that here: such a write moves the change time, which is seen when the file is validated the next time.
+
+mod batch;
+mod directories;
+mod filesystem;
+mod local;
+mod mounts;
+mod rounds;
+mod spaced;
+
+use crate::attributes::{self, Device};
+use batch::Tell;
+use directories::Directories;
+use filesystem::Filesystem;
+use rounds::Running;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{Mode, OFlags};
+use std::sync::Arc;
+use wirefs_op::FileId;
+
+/// A change that was noticed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outside {
+    /// One object changed, or what one name means.
+    Changed {
+        /// The object; with a name, the directory that the name is in.
+        id: FileId,
+        /// The name that something was made, removed, moved or replaced at; the directory's own attributes have changed
+        /// with it. The object that the name meant until then counts as changed too: where its new place is not
+        /// watched, or it is gone, this is all that is told of it.
+        name: Option<Vec<u8>>,
+        /// The version of `id` (of the directory, with a name), read after the change. An own change is recognized by
+        /// it: same object, same name, and the version that the own change left behind. `None` where own changes are
+        /// left out already, or the object is gone.
+        version: Option<u64>,
+    },
+    /// More happened than the kernel's queue holds, or file systems were mounted or unmounted beneath the export: all
+    /// that was known may be wrong.
+    Lost,
+}
+
+/// How changes are noticed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WatchKind {
+    /// The kernel tells of all changes to the file system that the export is on, without the server's own.
+    Filesystem,
+    /// The kernel tells of what happens in each directory for which [`Watcher::watch`] was called, the server's own
+    /// changes included.
+    Directories,
+    /// Nothing can be noticed.
+    Nothing,
+}
+
+/// A limit that was reached; what does not fit is not watched. The text says what to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Shortage {
+    /// The system's limit for this user.
+    #[error(
+        "the system lets this user watch no more than {watched} directories; mounts ask again about the others. Raise \
+         fs.inotify.max_user_watches (sysctl), or serve as root, which needs no watches"
+    )]
+    UserWatches {
+        /// Directories and files that are watched now.
+        watched: usize,
+    },
+    /// This process' own limit, each watch taking a descriptor.
+    #[error(
+        "{watched} directories are watched, as many as the limit of open files allows; mounts ask again about the \
+         others. Raise that limit (ulimit -n, LimitNOFILE=), or serve as root, which needs no watches"
+    )]
+    OpenFiles {
+        /// Directories and files that are watched now.
+        watched: usize,
+    },
+}
+
+/// Where the news come from.
+#[derive(Debug)]
+enum Source {
+    Filesystem(Arc<Filesystem>),
+    Directories(Arc<Directories>),
+    Nothing,
+}
+
+/// Watches one exported directory until it is dropped.
+#[derive(Debug)]
+pub struct Watcher {
+    source: Source,
+    running: Option<Running>,
+}
+
+impl Watcher {
+    /// Starts to watch the tree below `root` by the best means there are, but none better than `finest`; `tell` hears of
+    /// each change, in a thread of the watcher's own, and must not wait for long: meanwhile the kernel's queue fills.
+    ///
+    /// With [`WatchKind::Filesystem`] all changes to the file systems are told, those beside the exported directory too.
+    ///
+    /// # Cost
+    /// One thread, which sleeps while nothing changes. From a change to its report: at most some 5 ms beside what the
+    /// report itself takes. Memory is bounded: a few MiB, and one descriptor for each watch of a directory.
+    #[must_use]
+    pub fn start(
+        root: BorrowedFd<'_>,
+        finest: WatchKind,
+        tell: impl FnMut(Outside) + Send + 'static,
+    ) -> Watcher {
+        Watcher::start_boxed(root, finest, Box::new(tell))
+            .unwrap_or(Watcher { source: Source::Nothing, running: None })
+    }
+
+    fn start_boxed(root: BorrowedFd<'_>, finest: WatchKind, tell: Tell) -> Option<Watcher> {
+        let home = Device::of(&attributes::statx(root, c"").ok()?);
+        let entry = open_directory(root)?;
+        if finest == WatchKind::Nothing || !local::tells_all(entry.as_fd()) {
+            return None;
+        }
+        let whole = match finest {
+            WatchKind::Filesystem => Filesystem::open(&entry, home),
+            WatchKind::Directories | WatchKind::Nothing => None,
+        };
+        let (source, running) = if let Some(whole) = whole {
+            let whole = Arc::new(whole);
+            let news = filesystem::News::new(Arc::clone(&whole));
+            (Source::Filesystem(whole), Running::start(news, entry, tell)?)
+        } else {
+            let directories = Arc::new(Directories::open(home)?);
+            let news = directories::News::new(Arc::clone(&directories));
+            (Source::Directories(directories), Running::start(news, entry, tell)?)
+        };
+        Some(Watcher { source, running: Some(running) })
+    }
+
+    /// How changes are noticed; [`WatchKind::Nothing`] also once the watcher has failed, after which it told
+    /// [`Outside::Lost`].
+    #[must_use]
+    pub fn kind(&self) -> WatchKind {
+        if self.running.as_ref().is_none_or(Running::has_failed) {
+            return WatchKind::Nothing;
+        }
+        match self.source {
+            Source::Filesystem(_) => WatchKind::Filesystem,
+            Source::Directories(_) => WatchKind::Directories,
+            Source::Nothing => WatchKind::Nothing,
+        }
+    }
+
+    /// Sees to it that changes to `object`, which is `id`, are told from now on; to be called before that is read of
+    /// which changes are to be told. Again for what is watched already costs no system call.
+    ///
+    /// A watch of a directory covers the names in it and the objects that they lead to, not what is further below. An
+    /// object with another name elsewhere (`nlink` above 1), or one that is served without a look at its place, is
+    /// covered by [`WatchKind::Filesystem`] only; else by a watch of its own, which this makes for it as well.
+    ///
+    /// While anything on a file system below the export is watched, that cannot be unmounted.
+    ///
+    /// `false`: it cannot be watched, so nobody must be promised to hear of its changes. It is on a file system that
+    /// changes without this kernel (a network's), may not be read, has no name left, or a limit is reached (see
+    /// [`Watcher::take_shortage`]).
+    ///
+    /// # Cost
+    /// On the export's own file system none with [`WatchKind::Filesystem`]; else three system calls and a descriptor.
+    #[must_use]
+    pub fn watch(&self, object: BorrowedFd<'_>, id: FileId) -> bool {
+        if self.running.as_ref().is_none_or(Running::has_failed) {
+            return false;
+        }
+        match &self.source {
+            Source::Filesystem(source) => source.watch(object, id),
+            Source::Directories(source) => source.watch(object, id),
+            Source::Nothing => false,
+        }
+    }
+
+    /// Changes to this object need not be told any more. What the kernel had queued already may still be.
+    pub fn unwatch(&self, id: FileId) {
+        match &self.source {
+            Source::Filesystem(source) => source.unwatch(id),
+            Source::Directories(source) => source.unwatch(id),
+            Source::Nothing => {}
+        }
+    }
+
+    /// The objects that are watched one by one, if those are more than half of what the limits allow.
+    #[must_use]
+    pub fn crowd(&self) -> Vec<FileId> {
+        match &self.source {
+            Source::Directories(source) => source.crowd(),
+            Source::Filesystem(_) | Source::Nothing => Vec::new(),
+        }
+    }
+
+    /// The version of an object that is watched by itself, as it is now.
+    #[must_use]
+    pub fn version(&self, id: FileId) -> Option<u64> {
+        match &self.source {
+            Source::Directories(source) => source.version(id),
+            Source::Filesystem(_) | Source::Nothing => None,
+        }
+    }
+
+    /// The limit that kept something from being watched, if one did; told once, to be said to whoever runs the server.
+    #[must_use]
+    pub fn take_shortage(&self) -> Option<Shortage> {
+        match &self.source {
+            Source::Directories(source) => source.take_shortage(),
+            Source::Filesystem(_) | Source::Nothing => None,
+        }
+    }
+}
+
+/// Opens what `dir` stands for so that it is really open, not for naming only.
+fn open_directory(dir: BorrowedFd<'_>) -> Option<OwnedFd> {
+    let how = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    rustix::fs::openat(dir, c".", how, Mode::empty()).ok()
+}

@@ -1,0 +1,191 @@
+//! News of single directories (inotify), for a user without special rights.
+
+mod news;
+
+use super::{Shortage, local};
+use crate::attributes::{self, Device, proc_path};
+use crate::failure::uninterrupted;
+pub(super) use news::News;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use wirefs_op::{FileId, Kind};
+
+/// Watches at most, whatever the process and the user may have. Each pins one object in the kernel, some 2 KiB.
+const WATCHES_MAX: usize = 1 << 16;
+/// The part of the descriptors of the process that watches may take: one in so many. Files kept open for clients take
+/// three quarters.
+const DESCRIPTORS_PART: u64 = 8;
+
+/// One watched object.
+#[derive(Clone, Debug)]
+struct Watched {
+    id: FileId,
+    /// Opened for naming only. Names are looked up beneath it, so no path is needed, whoever renames what.
+    fd: Arc<OwnedFd>,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    /// By the kernel's number of the watch.
+    by_number: HashMap<i32, Watched>,
+    numbers: HashMap<FileId, i32>,
+    /// The limit that was met, and whether it was told.
+    shortage: Option<(Shortage, bool)>,
+}
+
+impl Table {
+    fn insert(&mut self, number: i32, watched: Watched) {
+        let id = watched.id;
+        // The kernel knows one watch per object, so another id at this number is the same object's, and over.
+        if let Some(former) = self.by_number.insert(number, watched) {
+            self.numbers.remove(&former.id);
+        }
+        self.numbers.insert(id, number);
+    }
+
+    fn remove(&mut self, number: i32) -> Option<Watched> {
+        let watched = self.by_number.remove(&number)?;
+        self.numbers.remove(&watched.id);
+        Some(watched)
+    }
+
+    fn set_shortage(&mut self, shortage: Shortage) {
+        self.shortage.get_or_insert((shortage, false));
+    }
+}
+
+/// Watched directories and files.
+#[derive(Debug)]
+pub(super) struct Directories {
+    queue: OwnedFd,
+    home: Device,
+    watches_max: usize,
+    table: Mutex<Table>,
+}
+
+impl Directories {
+    /// Makes a queue. `None`: this user has as many as it may.
+    pub(super) fn open(home: Device) -> Option<Directories> {
+        let queue = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok()?;
+        let descriptors = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+        let part = descriptors.and_then(|all| usize::try_from(all / DESCRIPTORS_PART).ok());
+        let watches_max = part.map_or(WATCHES_MAX, |part| part.min(WATCHES_MAX));
+        Some(Directories { queue, home, watches_max, table: Mutex::default() })
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// See [`super::Watcher::watch`].
+    pub(super) fn watch(&self, object: BorrowedFd<'_>, id: FileId) -> bool {
+        if self.table().numbers.contains_key(&id) {
+            return true;
+        }
+        let Ok(statx) = attributes::statx(object, c"") else {
+            return false;
+        };
+        // Without a name it would be held from being freed; and a watch under a wrong id would tell of another object.
+        if statx.stx_nlink == 0 || attributes::file_id(&statx, self.home) != id {
+            return false;
+        }
+        if id.fs != 0 && !local::tells_all(object) {
+            return false;
+        }
+        let mask = mask(attributes::kind(&statx));
+        // Through the system's table of open files it is this very object, whatever its name is by now; opened anew, since
+        // the caller's descriptor may be one that keeps others from running or locking the file.
+        let path = proc_path(object);
+        let how = OFlags::PATH | OFlags::CLOEXEC;
+        let Ok(fd) = uninterrupted(|| rustix::fs::open(&path, how, Mode::empty())) else {
+            return false;
+        };
+        let mut table = self.table();
+        if table.numbers.contains_key(&id) {
+            return true;
+        }
+        let watched = table.by_number.len();
+        if watched >= self.watches_max {
+            table.set_shortage(Shortage::OpenFiles { watched });
+            return false;
+        }
+        // INVARIANT: the table stays locked from here to the insertion, so that an event of the new watch, which needs
+        // the table to be understood, finds it there.
+        match uninterrupted(|| inotify::add_watch(&self.queue, &path, mask)) {
+            Ok(number) => {
+                table.insert(number, Watched { id, fd: Arc::new(fd) });
+                true
+            }
+            Err(error) => {
+                if error == Errno::NOSPC {
+                    table.set_shortage(Shortage::UserWatches { watched });
+                }
+                false
+            }
+        }
+    }
+
+    /// See [`super::Watcher::unwatch`].
+    pub(super) fn unwatch(&self, id: FileId) {
+        let number = self.table().numbers.get(&id).copied();
+        if let Some(number) = number {
+            self.forget(number);
+        }
+    }
+
+    /// Ends a watch; the object is let go of once the table is free again, since the last reference may free its blocks.
+    fn forget(&self, number: i32) -> Option<Watched> {
+        let mut table = self.table();
+        let watched = table.remove(number)?;
+        // The kernel has ended it already if the object's file system is gone.
+        let _ = inotify::remove_watch(&self.queue, number);
+        drop(table);
+        Some(watched)
+    }
+
+    /// See [`super::Watcher::crowd`].
+    pub(super) fn crowd(&self) -> Vec<FileId> {
+        let table = self.table();
+        let is_crowded = table.numbers.len() > self.watches_max / 2 || table.shortage.is_some();
+        if is_crowded { table.numbers.keys().copied().collect() } else { Vec::new() }
+    }
+
+    /// See [`super::Watcher::version`].
+    pub(super) fn version(&self, id: FileId) -> Option<u64> {
+        let watched = {
+            let table = self.table();
+            table.by_number.get(table.numbers.get(&id)?).cloned()?
+        };
+        attributes::statx(watched.fd.as_fd(), c"").ok().map(|statx| attributes::version(&statx))
+    }
+
+    /// See [`super::Watcher::take_shortage`].
+    pub(super) fn take_shortage(&self) -> Option<Shortage> {
+        let mut table = self.table();
+        let (shortage, was_told) = table.shortage.as_mut()?;
+        (!std::mem::replace(was_told, true)).then_some(*shortage)
+    }
+}
+
+/// What is to be told of an object. Not reading and opening, which change nothing but an access time.
+fn mask(kind: Kind) -> WatchFlags {
+    // A program that wrote through a mapping often closes the file after that, which nothing else tells of.
+    let itself = WatchFlags::MODIFY
+        | WatchFlags::CLOSE_WRITE
+        | WatchFlags::ATTRIB
+        | WatchFlags::DELETE_SELF
+        | WatchFlags::MOVE_SELF;
+    match kind {
+        Kind::Directory => {
+            let names = WatchFlags::CREATE | WatchFlags::DELETE | WatchFlags::MOVE;
+            itself | names | WatchFlags::ONLYDIR
+        }
+        Kind::File | Kind::Symlink | Kind::Fifo | Kind::Socket | Kind::CharDevice | Kind::BlockDevice => {
+            itself
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Streams of a tree that changes meanwhile.
+
+use super::told::Told;
+use super::{all, find, grow, list_all, settle};
+use crate::harness::{Scratch, World, at};
+use rustix::fs::{CWD, RenameFlags};
+use std::os::unix::fs::{FileExt, symlink};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use wirefs_op::message::find::Tfind;
+use wirefs_op::{Kind, TreePath};
+
+/// Random numbers, the same each time.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % end
+    }
+}
+
+/// Runs `disturb` in a thread, again and again, while streams are made.
+fn while_disturbed<T>(mut disturb: impl FnMut() + Send, streams: impl FnOnce() -> T) -> T {
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        // Also when a stream fails the test.
+        let _over = Over(&over);
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                disturb();
+            }
+        });
+        streams()
+    })
+}
+
+/// Ends the disturbance.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+// S-16
+#[test]
+fn swapping_directories_with_links_never_leads_outside() {
+    let outside = Scratch::new();
+    grow(outside.path(), 2, 3, 3);
+    std::fs::write(outside.path().join("secret"), "secret").unwrap();
+    std::fs::write(outside.path().join("dir0/secret"), "secret").unwrap();
+    let world = World::new();
+    grow(&world.host(""), 3, 4, 3);
+    for number in 0..4 {
+        let target = outside.path().join(if number % 2 == 0 { "." } else { "dir0" });
+        symlink(target, world.host(&format!("link{number}"))).unwrap();
+    }
+    settle();
+    let mut dice = Dice(1);
+    let swap = || {
+        let link = world.host(&format!("link{}", dice.below(4)));
+        let (one, other) = (dice.below(4), dice.below(4));
+        let dir = if other == 0 { format!("dir{one}") } else { format!("dir{one}/dir{other}") };
+        // There may be a link by now.
+        let _ = rustix::fs::renameat_with(CWD, link, CWD, world.host(&dir), RenameFlags::EXCHANGE);
+    };
+    let told = while_disturbed(swap, || {
+        let stream = |_| find(&world, Tfind { inline: 4096, ..all(at("")) }).unwrap();
+        (0..150).map(stream).collect::<Vec<Told>>()
+    });
+    let listings = || told.iter().flat_map(|told| &told.listings);
+    for entry in listings().flat_map(|listing| &listing.entries) {
+        assert_ne!(entry.name, b"secret");
+        assert!(entry.stat.kind == Kind::Symlink || entry.contents.as_deref() != Some(b"secret"));
+    }
+    assert!(listings().count() > 150 * 10, "the tree was never whole");
+}
+
+/// Moves, removes and makes things, anywhere.
+fn disturb(world: &World, dice: &mut Dice) {
+    let mut place = || {
+        let mut path = world.host("");
+        for _ in 0..1 + dice.below(3) {
+            path.push(format!("dir{}", dice.below(4)));
+        }
+        path
+    };
+    let (one, other) = (place(), place());
+    // Most of it succeeds, what does not meets what is no longer there.
+    let _ = match dice.below(6) {
+        0 => std::fs::create_dir(&one),
+        1 => std::fs::remove_dir_all(&one),
+        2 => std::fs::write(one.join("file0"), "again"),
+        3 => std::fs::create_dir(&one).and_then(|()| std::fs::create_dir(one.join("dir1"))),
+        _ => std::fs::rename(&one, &other),
+    };
+}
+
+#[test]
+fn what_is_moved_and_removed_meanwhile_disturbs_nothing() {
+    let world = World::new();
+    grow(&world.host(""), 3, 4, 3);
+    let mut dice = Dice(2);
+    // What is told is checked as it comes: each directory where an entry says that it is.
+    let directories: usize = while_disturbed(
+        || disturb(&world, &mut dice),
+        || (0..150).map(|_| find(&world, all(at(""))).unwrap().listings.len()).sum(),
+    );
+    assert!(directories > 150);
+    let after = find(&world, all(at(""))).unwrap();
+    list_all(&world, &TreePath::root(), &after);
+}
+
+/// Contents that a client keeps with a version must be what the file with this version has.
+#[test]
+fn contents_are_those_of_the_version_beside_them() {
+    const FILES: u64 = 300;
+    const BYTES: usize = 4000;
+    let world = World::new();
+    let file = |number: u64| world.host(&format!("dir{}/file{number}", number % 10));
+    for number in 0..FILES {
+        std::fs::create_dir_all(file(number).parent().unwrap()).unwrap();
+        std::fs::write(file(number), [0; BYTES]).unwrap();
+    }
+    settle();
+    let mut dice = Dice(3);
+    let rewrite = || {
+        for _ in 0..4 {
+            let (path, byte) = (file(dice.below(FILES)), dice.below(256) as u8);
+            if dice.below(3) == 0 {
+                std::fs::write(world.host("new"), [byte; BYTES]).unwrap();
+                std::fs::rename(world.host("new"), path).unwrap();
+            } else {
+                let written = std::fs::File::options().write(true).open(path).unwrap();
+                written.write_all_at(&[byte; BYTES], 0).unwrap();
+            }
+        }
+        std::thread::park_timeout(Duration::from_millis(1));
+    };
+    let told = while_disturbed(rewrite, || {
+        let stream = |_| find(&world, Tfind { inline: 4096, ..all(at("")) }).unwrap();
+        (0..40).map(stream).collect::<Vec<Told>>()
+    });
+    settle();
+    let now = find(&world, Tfind { inline: 4096, ..all(at("")) }).unwrap();
+    let (mut with_contents, mut present) = (0, 0);
+    for listing in told.iter().flat_map(|told| &told.listings) {
+        for entry in &listing.entries {
+            let Some(contents) = &entry.contents else { continue };
+            with_contents += 1;
+            assert!(contents.iter().all(|byte| Some(byte) == contents.first()), "a mixture");
+            let latest = now.listing(&listing.path).unwrap().entries.iter().find(|it| it.name == entry.name);
+            let latest =
+                latest.filter(|it| (it.stat.id, it.stat.version) == (entry.stat.id, entry.stat.version));
+            if let Some(latest) = latest {
+                present += 1;
+                assert_eq!(latest.contents.as_ref(), Some(contents));
+            }
+        }
+    }
+    assert!(with_contents > 1000 && present > 100, "{with_contents} came along, {present} of them present");
+}

@@ -1,0 +1,70 @@
+//! The server's own changes.
+
+use super::scene::{KINDS, Scene};
+use crate::harness::{FIRST, at, create, path, put, set, write};
+use wirefs_hostfs::{Outside, WatchKind};
+use wirefs_op::message::put::PutMode;
+use wirefs_op::message::rename::Trename;
+use wirefs_op::{Kind, Request, SetStat};
+
+/// Changes of all sorts, by this process.
+fn change_all(scene: &Scene) {
+    let world = &scene.world;
+    world.put(FIRST, create("made", Kind::File, 0o644, PutMode::NONE)).unwrap();
+    world.put(FIRST, create("dir/sub", Kind::Directory, 0o755, PutMode::NONE)).unwrap();
+    world.put(FIRST, write(at("file"), 0, b"own")).unwrap();
+    world.put(FIRST, set(at("file"), SetStat { mode: Some(0o600), ..SetStat::default() })).unwrap();
+    let rename =
+        Trename { from: crate::harness::place("made"), to: crate::harness::place("dir/renamed"), flags: 0 };
+    world.ask_one(FIRST, Request::Rename(rename)).unwrap();
+    world.remove(FIRST, "dir/renamed").unwrap();
+}
+
+#[test]
+fn own_changes_are_left_out_whichever_thread_makes_them() {
+    let scene = Scene::new(WatchKind::Filesystem, ": >file; mkdir dir");
+    scene.begin();
+    change_all(&scene);
+    scene.run("rmdir dir/sub");
+    scene.begin();
+    std::thread::scope(|scope| {
+        scope.spawn(|| change_all(&scene));
+    });
+    assert_eq!(scene.told(), []);
+}
+
+#[test]
+fn a_change_by_another_is_told_beside_own_ones_of_the_same_file() {
+    for kind in KINDS {
+        let scene = Scene::new(kind, ": >file");
+        scene.begin();
+        let own = scene.world.put(FIRST, write(at("file"), 0, b"own")).unwrap().stat.unwrap();
+        scene.run("printf theirs >>file");
+        scene.world.put(FIRST, put(at("file"), PutMode::MORE.and(PutMode::WRITE))).unwrap();
+        let told = scene.told();
+        let is_theirs = |told: &Outside| matches!(told, Outside::Changed { id, name: None, version } if *id == own.id && *version != Some(own.version));
+        assert!(told.iter().any(is_theirs), "{told:?}");
+    }
+}
+
+#[test]
+fn own_changes_are_told_with_the_version_that_they_left_behind() {
+    let scene = Scene::new(WatchKind::Directories, ": >file; mkdir dir");
+    scene.watch("dir");
+    scene.begin();
+    let made = scene.world.put(FIRST, create("dir/made", Kind::File, 0o644, PutMode::NONE)).unwrap();
+    let wrote = scene.world.put(FIRST, write(at("file"), 0, b"own")).unwrap().stat.unwrap();
+    let dir = scene.stat("dir");
+    let told = scene.told();
+    let made = made.stat.unwrap();
+    let expected = [
+        Outside::Changed { id: made.id, name: None, version: Some(made.version) },
+        Outside::Changed { id: dir.id, name: Some(b"made".to_vec()), version: Some(dir.version) },
+        Outside::Changed { id: wrote.id, name: None, version: Some(wrote.version) },
+    ];
+    for expected in &expected {
+        assert!(told.contains(expected), "{expected:?} in {told:?}");
+    }
+    assert!(told.iter().all(|told| expected.contains(told)), "{told:?}");
+    assert_eq!(scene.world.stat(FIRST, wirefs_op::message::target::Target::at(path("file"))).unwrap(), wrote);
+}

@@ -1,0 +1,246 @@
+//! An exported directory on a file system of its own, a watcher on it, and what it told.
+
+use crate::full_disk::Tmpfs;
+use crate::harness::{FIRST, Scratch, World, at, need_root};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{Mode, OFlags};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+use wirefs_hostfs::{HostOptions, HostTree, Outside, WatchKind, Watcher};
+use wirefs_op::{FileId, Stat, TreePath};
+use wirefs_server::Tree;
+
+/// The kinds that tell anything.
+pub(super) const KINDS: [WatchKind; 2] = [WatchKind::Filesystem, WatchKind::Directories];
+
+/// Longest wait for something that must be told.
+const WAIT_MAX: Duration = Duration::from_secs(60);
+
+/// What was told so far.
+#[derive(Default)]
+pub(super) struct Heard {
+    all: Mutex<Vec<Outside>>,
+    news: Condvar,
+    /// Held by a test that wants the watcher to wait.
+    pub(super) gate: Mutex<()>,
+    is_held: AtomicBool,
+}
+
+impl Heard {
+    pub(super) fn hear(&self, outside: Outside) {
+        self.all.lock().unwrap().push(outside);
+        self.news.notify_all();
+        if self.gate.try_lock().is_err() {
+            self.is_held.store(true, Ordering::SeqCst);
+            drop(self.gate.lock());
+        }
+    }
+
+    /// Waits until the watcher waits at the gate.
+    pub(super) fn wait_until_held(&self) {
+        let start = Instant::now();
+        while start.elapsed() < WAIT_MAX {
+            if self.is_held.load(Ordering::SeqCst) {
+                return;
+            }
+            std::thread::park_timeout(Duration::from_millis(10));
+        }
+        panic!("nothing was told");
+    }
+
+    pub(super) fn all(&self) -> MutexGuard<'_, Vec<Outside>> {
+        self.all.lock().unwrap()
+    }
+
+    /// Waits until something told is what is wanted.
+    pub(super) fn wait(&self, what: &str, is_it: impl Fn(&Outside) -> bool) {
+        let start = Instant::now();
+        let mut all = self.all();
+        let mut looked = 0;
+        while start.elapsed() < WAIT_MAX {
+            if all.iter().skip(looked).any(&is_it) {
+                return;
+            }
+            looked = all.len();
+            all = self.news.wait_timeout(all, WAIT_MAX).unwrap().0;
+        }
+        panic!("never told: {what}; told: {:?}", &all[..all.len().min(50)]);
+    }
+}
+
+/// Dropped in this order: the watcher holds the file system.
+pub(super) struct Scene {
+    pub(super) watcher: Option<Watcher>,
+    pub(super) heard: Arc<Heard>,
+    _mount: Tmpfs,
+    pub(super) world: World,
+    sentinels: AtomicU64,
+}
+
+impl Drop for Scene {
+    fn drop(&mut self) {
+        // Before the file system is unmounted, also where a test fails.
+        drop(self.watcher.take());
+    }
+}
+
+impl Scene {
+    /// `script` fills the directory before it is watched; its root is watched.
+    pub(super) fn new(kind: WatchKind, script: &str) -> Scene {
+        need_root();
+        let scratch = Scratch::new();
+        let mount = Tmpfs::mount(scratch.path(), 64 << 20);
+        let dir = scratch.path().join("dir");
+        std::fs::create_dir(&dir).unwrap();
+        run(&dir, script);
+        let tree = HostTree::open(&dir, HostOptions::default()).unwrap();
+        tree.attach(FIRST, &TreePath::root()).unwrap();
+        let heard = Arc::new(Heard::default());
+        let watcher = watch_root(&dir, kind, &heard);
+        assert_eq!(watcher.kind(), kind, "this kernel or this user cannot watch so");
+        let scene = Scene {
+            watcher: Some(watcher),
+            heard,
+            _mount: mount,
+            world: World { scratch, tree },
+            sentinels: AtomicU64::new(0),
+        };
+        scene.watch("");
+        scene
+    }
+
+    pub(super) fn watcher(&self) -> &Watcher {
+        self.watcher.as_ref().unwrap()
+    }
+
+    /// Lets other programs do something in the exported directory.
+    pub(super) fn run(&self, script: &str) {
+        run(&self.world.host(""), script);
+    }
+
+    /// Lets another process do what no program of every system does: this program, in a test that only acts when asked.
+    pub(super) fn act(&self, act: &str, paths: &[&str]) {
+        let paths = std::env::join_paths(paths.iter().map(|path| self.world.host(path))).unwrap();
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "watch::scene::acts_for_another_test"]).env(ACT, act).env(PATHS, paths);
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+    }
+
+    pub(super) fn stat(&self, path: &str) -> Stat {
+        self.world.stat(FIRST, at(path)).unwrap()
+    }
+
+    pub(super) fn id(&self, path: &str) -> FileId {
+        self.stat(path).id
+    }
+
+    pub(super) fn try_watch(&self, path: &str) -> bool {
+        self.watcher().watch(held(&self.world.host(path)).as_fd(), self.id(path))
+    }
+
+    pub(super) fn watch(&self, path: &str) {
+        assert!(self.try_watch(path), "{path:?} cannot be watched");
+    }
+
+    pub(super) fn hears_object(&self, id: FileId, why: &str) {
+        self.heard.wait(
+            why,
+            |outside| matches!(outside, Outside::Changed { id: told, name: None, .. } if *told == id),
+        );
+    }
+
+    pub(super) fn hears_name(&self, dir: FileId, name: &str) {
+        self.heard.wait(name, |outside| is_name(outside, dir, name));
+    }
+
+    /// Waits until all that was done so far is told.
+    pub(super) fn settle(&self) {
+        let name = format!("sentinel-{}", self.sentinels.fetch_add(1, Ordering::Relaxed));
+        self.run(&format!(": >{name}"));
+        self.hears_name(self.id(""), &name);
+    }
+
+    /// What is told from now on is all that will be heard.
+    pub(super) fn begin(&self) {
+        self.settle();
+        self.heard.all().clear();
+    }
+
+    /// What was told since the beginning, without what `settle` does itself.
+    pub(super) fn told(&self) -> Vec<Outside> {
+        self.settle();
+        let root = self.id("");
+        let is_sentinel = |outside: &Outside| match outside {
+            Outside::Changed { id, name: Some(name), .. } => *id == root && name.starts_with(b"sentinel-"),
+            Outside::Changed { id, name: None, .. } => self.is_sentinel(*id),
+            Outside::Lost => false,
+        };
+        self.heard.all().iter().filter(|outside| !is_sentinel(outside)).cloned().collect()
+    }
+
+    fn is_sentinel(&self, id: FileId) -> bool {
+        let count = self.sentinels.load(Ordering::Relaxed);
+        (0..count).any(|number| self.id(&format!("sentinel-{number}")) == id)
+    }
+}
+
+pub(super) fn is_name(outside: &Outside, dir: FileId, wanted: &str) -> bool {
+    let wanted = wanted.as_bytes();
+    matches!(outside, Outside::Changed { id, name: Some(name), .. } if *id == dir && name == wanted)
+}
+
+pub(super) fn watch_root(dir: &Path, kind: WatchKind, heard: &Arc<Heard>) -> Watcher {
+    let heard = Arc::clone(heard);
+    Watcher::start(held(dir).as_fd(), kind, move |outside| heard.hear(outside))
+}
+
+/// Opened for naming only, as the server holds what it works on.
+pub(super) fn held(path: &Path) -> OwnedFd {
+    let how = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    rustix::fs::open(path, how, Mode::empty()).unwrap()
+}
+
+/// Runs a script of the shell in `dir`; it must succeed.
+pub(super) fn run(dir: &Path, script: &str) {
+    let mut command = Command::new("sh");
+    let status = command.args(["-euc", script]).current_dir(dir).status().unwrap();
+    assert!(status.success(), "{script}");
+}
+
+/// The system's limit of queued events.
+pub(super) fn queue_max(kind: WatchKind) -> usize {
+    let name = match kind {
+        WatchKind::Filesystem => "fanotify",
+        WatchKind::Directories => "inotify",
+        WatchKind::Nothing => panic!("no queue"),
+    };
+    let path = PathBuf::from("/proc/sys/fs").join(name).join("max_queued_events");
+    std::fs::read_to_string(path).unwrap().trim().parse().unwrap()
+}
+
+const ACT: &str = "WIREFS_TEST_ACT";
+const PATHS: &str = "WIREFS_TEST_PATHS";
+
+#[test]
+fn acts_for_another_test() {
+    let Ok(act) = std::env::var(ACT) else {
+        return;
+    };
+    let paths: Vec<_> = std::env::split_paths(&std::env::var_os(PATHS).unwrap()).collect();
+    let cwd = rustix::fs::CWD;
+    match act.as_str() {
+        "exchange" => {
+            let flags = rustix::fs::RenameFlags::EXCHANGE;
+            rustix::fs::renameat_with(cwd, &paths[0], cwd, &paths[1], flags).unwrap();
+        }
+        "set an attribute" => {
+            let flags = rustix::fs::XattrFlags::empty();
+            rustix::fs::setxattr(&paths[0], "trusted.test", b"value", flags).unwrap();
+        }
+        act => panic!("unknown: {act}"),
+    }
+}

@@ -1,0 +1,410 @@
+//! Leases: which session holds what, and which changes wait until others have forgotten.
+//!
+//! A holder is a session by its id: it outlives the session's files and locks, so that a client that comes back after
+//! hours has to ask about nothing that nobody changed.
+//!
+//! ```text
+//!   job runs ── touch: somebody else knows it ──► Rrecall to those; the job comes back (Input::Parked)
+//!      ▲                                               │ keeps its turn in its session's lane
+//!      └── Execute, from its beginning ◄── all have answered (Trecalled), or their leases have run out
+//! ```
+
+use super::job::Pause;
+use super::{ConnectionKey, JobKey, Output, Sessions};
+use crate::blame::Parting;
+use crate::tree::{Outside, Parked, SessionKey, Touched};
+use std::collections::BTreeMap;
+use wirefs_lease::{Config, Grantor, HolderKey, Item, Joined, Output as Said, Serial, Touch};
+use wirefs_op::message::attach::{Leases, Watch};
+use wirefs_op::message::recall::{RecallItem, Rrecall};
+use wirefs_op::message::version::SessionId;
+use wirefs_op::{FileId, NOTAG, Reply, Request, Stat, Time};
+
+/// On what terms a server leases.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Terms {
+    /// Which changes are noticed that are not made through this server.
+    pub watch: Watch,
+    /// Until then no change passes: the server before this one did not end cleanly, so what it leased may be believed
+    /// still.
+    pub recovering_until: Option<Time>,
+}
+
+impl Terms {
+    /// A server after which no lease is out from before; each change of its tree is noticed.
+    pub fn new(watch: Watch) -> Terms {
+        Terms { watch, recovering_until: None }
+    }
+}
+
+/// The leases of all sessions.
+#[derive(Debug)]
+pub(super) struct Leasing {
+    grantor: Grantor,
+    watch: Watch,
+    recovering_until: Option<Time>,
+    term_ms: u32,
+    by_id: BTreeMap<SessionId, HolderKey>,
+    ids: BTreeMap<HolderKey, SessionId>,
+    /// Where those are reached that are attached.
+    present: BTreeMap<HolderKey, Present>,
+    holders_begun: u64,
+}
+
+impl Leasing {
+    pub(super) fn new(terms: Terms) -> Leasing {
+        let config = Config::default();
+        Leasing {
+            grantor: Grantor::new(config, terms.recovering_until),
+            watch: terms.watch,
+            recovering_until: terms.recovering_until,
+            term_ms: u32::try_from(config.term.as_millis()).unwrap_or(u32::MAX),
+            by_id: BTreeMap::new(),
+            ids: BTreeMap::new(),
+            present: BTreeMap::new(),
+            holders_begun: 0,
+        }
+    }
+
+    fn holder(&mut self, id: SessionId) -> HolderKey {
+        if let Some(known) = self.by_id.get(&id) {
+            return *known;
+        }
+        let new = HolderKey(self.holders_begun);
+        self.holders_begun += 1;
+        self.by_id.insert(id, new);
+        self.ids.insert(new, id);
+        new
+    }
+
+    fn forget(&mut self, holder: HolderKey) {
+        self.present.remove(&holder);
+        if let Some(id) = self.ids.remove(&holder) {
+            self.by_id.remove(&id);
+        }
+    }
+}
+
+/// A holder that is attached.
+#[derive(Clone, Copy, Debug)]
+struct Present {
+    connection: ConnectionKey,
+    /// Recalls that were sent over this connection and not answered.
+    recalls: usize,
+}
+
+impl Sessions {
+    /// Whether anybody may believe anything still, so that a server that takes this one's place must wait.
+    pub fn are_leases_out(&self) -> bool {
+        self.leasing.as_ref().is_some_and(|leasing| !leasing.grantor.is_idle())
+    }
+
+    /// Which of these objects somebody was promised to hear about, and was not told yet.
+    pub fn are_known(&self, ids: &[FileId]) -> Vec<bool> {
+        let is_known =
+            |id: &FileId| self.leasing.as_ref().is_some_and(|leasing| leasing.grantor.is_known(*id));
+        ids.iter().map(is_known).collect()
+    }
+
+    /// Whether clients that are there have not said yet that they have forgotten what they were told to.
+    pub fn is_recalling(&self) -> bool {
+        let present = self.leasing.iter().flat_map(|leasing| leasing.present.values());
+        present.into_iter().any(|present| present.recalls > 0)
+    }
+
+    /// Says what a running job is about to change, before it changes any of it ([`Replies::touch`](crate::Replies::touch)).
+    ///
+    /// # Errors
+    /// Others have to hear of it first: the tree gives the job back as it was, and the driver hands in
+    /// [`Input::Parked`](super::Input::Parked). Its turn stays with the job.
+    pub fn touch(&mut self, now: Time, job: JobKey, touched: &[Touched]) -> Result<(), Parked> {
+        let holder = self.changer(job);
+        let is_alone = self.is_alone(now, holder);
+        let (Some(leasing), Some(pending)) = (&mut self.leasing, self.jobs.get_mut(&job)) else {
+            return Ok(());
+        };
+        if touched.is_empty() {
+            return Ok(());
+        }
+        if is_alone {
+            pending.touched_alone.extend_from_slice(touched);
+            return Ok(());
+        }
+        match leasing.grantor.touch(now, job, holder, touched) {
+            Touch::Clear => {
+                pending.pause = Pause::None;
+                self.follow_leases(now);
+                Ok(())
+            }
+            Touch::Parked => {
+                pending.pause = Pause::Coming;
+                self.follow_leases(now);
+                Err(Parked)
+            }
+        }
+    }
+
+    /// Whether nobody is there who could know anything of what a job changes, but whoever gets its reply; nor anybody who
+    /// could change something beside it.
+    fn is_alone(&self, now: Time, holder: Option<HolderKey>) -> bool {
+        let Some(leasing) = &self.leasing else { return true };
+        let others = leasing.ids.len() - usize::from(holder.is_some());
+        self.sessions.len() == 1 && others == 0 && leasing.recovering_until.is_none_or(|until| until <= now)
+    }
+
+    /// Somebody else comes: what running jobs have touched counts as if it had been touched with others there.
+    pub(super) fn end_solitude(&mut self, now: Time) {
+        let has_touched = self.jobs.iter().filter(|(_, pending)| !pending.touched_alone.is_empty());
+        for job in has_touched.map(|(key, _)| *key).collect::<Vec<JobKey>>() {
+            let holder = self.changer(job);
+            let (Some(leasing), Some(pending)) = (&mut self.leasing, self.jobs.get_mut(&job)) else {
+                continue;
+            };
+            let touched = std::mem::take(&mut pending.touched_alone);
+            // Nobody has been granted anything yet, so there is nobody to wait for.
+            leasing.grantor.touch(now, job, holder, &touched);
+        }
+        self.follow_leases(now);
+    }
+
+    /// Marks what a running job's reply may tell under a lease ([`Replies::grant`](crate::Replies::grant)).
+    pub fn grant(&mut self, now: Time, job: JobKey, stats: &mut dyn Iterator<Item = &mut Stat>) {
+        let Some(holder) = self.promise(job) else {
+            return;
+        };
+        let Some(leasing) = &mut self.leasing else { return };
+        let mut stats: Vec<&mut Stat> = stats.collect();
+        let ids: Vec<FileId> = stats.iter().map(|stat| stat.id).collect();
+        let granted = leasing.grantor.grant(now, job, holder, &ids);
+        for (stat, granted) in stats.iter_mut().zip(granted) {
+            stat.leased = granted;
+        }
+        self.follow_leases(now);
+    }
+
+    /// Whether a running job's reply may tell what a name in this directory means under a lease
+    /// ([`Replies::grant_place`](crate::Replies::grant_place)).
+    pub fn grant_place(&mut self, now: Time, job: JobKey, dir: FileId) -> bool {
+        let Some(holder) = self.promise(job) else {
+            return false;
+        };
+        let Some(leasing) = &mut self.leasing else { return false };
+        let granted = leasing.grantor.grant(now, job, holder, &[dir]);
+        self.follow_leases(now);
+        granted.contains(&true)
+    }
+
+    /// Who knows of this job's changes without being told: whoever gets its reply. Whose connection is gone gets none, and so
+    /// must hear of its own change like all others; so must a session that takes no leases just now.
+    fn changer(&self, job: JobKey) -> Option<HolderKey> {
+        let pending = self.jobs.get(&job)?;
+        let (connection, holder) = (pending.connection?, pending.holder?);
+        (self.present_at(holder) == Some(connection)).then_some(holder)
+    }
+
+    /// Who may be promised something by this job's reply. Nobody once the server is about to stop, and nobody over a
+    /// connection that is gone.
+    fn promise(&self, job: JobKey) -> Option<HolderKey> {
+        self.changer(job).filter(|_| self.is_serving())
+    }
+
+    /// A running job has changed something ([`Replies::changed`](crate::Replies::changed)).
+    pub fn changed(&mut self, now: Time, touched: &Touched, before: Option<u64>, after: u64) {
+        if let Some(leasing) = &mut self.leasing {
+            leasing.grantor.own_change(now, touched.id, touched.name.as_ref(), before, after);
+        }
+    }
+
+    /// Something changed that no client of this server changed ([`Input::Outside`](super::Input::Outside)).
+    pub(super) fn changed_outside(&mut self, now: Time, outside: Outside) {
+        let Some(leasing) = &mut self.leasing else { return };
+        match outside {
+            Outside::Changed { id, name, version } => {
+                leasing.grantor.changed_outside(now, id, name.as_ref(), version);
+            }
+            Outside::Lost => leasing.grantor.recall_everything(now),
+        }
+        self.follow_leases(now);
+    }
+
+    /// A job begins, or begins anew.
+    pub(super) fn begin_leasing(&mut self, job: JobKey) {
+        if let Some(leasing) = &mut self.leasing {
+            leasing.grantor.begin(job);
+        }
+    }
+
+    /// A job is over.
+    pub(super) fn end_leasing(&mut self, now: Time, job: JobKey) {
+        if let Some(leasing) = &mut self.leasing {
+            leasing.grantor.end(job);
+            self.follow_leases(now);
+        }
+    }
+
+    /// A session has attached over a connection that takes leases.
+    pub(super) fn join_leasing(
+        &mut self,
+        now: Time,
+        session: SessionKey,
+        connection: ConnectionKey,
+    ) -> Option<Leases> {
+        self.end_solitude(now);
+        let (leasing, owner) = (self.leasing.as_mut()?, self.sessions.get_mut(&session)?);
+        let holder = leasing.holder(owner.id);
+        let joined = leasing.grantor.join(now, holder);
+        if joined == Joined::Full {
+            leasing.forget(holder);
+            return None;
+        }
+        leasing.present.insert(holder, Present { connection, recalls: 0 });
+        owner.holder = Some(holder);
+        let (term_ms, watch) = (leasing.term_ms, leasing.watch);
+        Some(Leases { term_ms, kept: joined == Joined::Kept, watch })
+    }
+
+    /// Promises a session that has just attached to tell of changes to its root.
+    pub(super) fn grant_root(&mut self, now: Time, session: SessionKey, job: JobKey, root: FileId) -> bool {
+        let holder = self.sessions.get(&session).and_then(|owner| owner.holder);
+        match (&mut self.leasing, holder) {
+            (Some(leasing), Some(holder)) => leasing.grantor.grant(now, job, holder, &[root]).contains(&true),
+            (Some(_) | None, _) => false,
+        }
+    }
+
+    /// A message came over this connection: its leases count on.
+    pub(super) fn heard(&mut self, now: Time, connection: ConnectionKey) {
+        let Some(holder) = self.holder_over(connection) else { return };
+        if let Some(leasing) = &mut self.leasing {
+            leasing.grantor.heard(now, holder);
+            self.follow_leases(now);
+        }
+    }
+
+    /// Trecalled.
+    pub(super) fn recalled(&mut self, now: Time, connection: ConnectionKey, serial: u64) {
+        let Some(holder) = self.holder_over(connection) else { return };
+        if let Some(leasing) = &mut self.leasing {
+            leasing.grantor.recalled(now, holder, Serial(serial));
+            if let Some(present) = leasing.present.get_mut(&holder) {
+                present.recalls = present.recalls.saturating_sub(1);
+            }
+            self.follow_leases(now);
+        }
+    }
+
+    /// The connection of a holder is gone.
+    pub(super) fn part_leasing(&mut self, now: Time, connection: ConnectionKey) {
+        let Some(holder) = self.holder_over(connection) else { return };
+        if let Some(leasing) = &mut self.leasing {
+            leasing.present.remove(&holder);
+            leasing.grantor.disconnected(now, holder);
+            self.follow_leases(now);
+        }
+    }
+
+    /// Who holds leases over this connection.
+    fn holder_over(&self, connection: ConnectionKey) -> Option<HolderKey> {
+        let session = self.conversations.get(&connection)?.session()?;
+        let holder = self.sessions.get(&session)?.holder?;
+        (self.present_at(holder) == Some(connection)).then_some(holder)
+    }
+
+    fn present_at(&self, holder: HolderKey) -> Option<ConnectionKey> {
+        let present = self.leasing.as_ref()?.present.get(&holder)?;
+        Some(present.connection)
+    }
+
+    pub(super) fn tick_leases(&mut self, now: Time) {
+        if let Some(leasing) = &mut self.leasing {
+            leasing.grantor.tick(now);
+            self.follow_leases(now);
+        }
+    }
+
+    pub(super) fn lease_deadline(&self) -> Option<Time> {
+        self.leasing.as_ref().and_then(|leasing| leasing.grantor.deadline())
+    }
+
+    /// Takes everything back from everybody.
+    pub(super) fn recall_everything(&mut self, now: Time) {
+        if let Some(leasing) = &mut self.leasing {
+            leasing.grantor.recall_everything(now);
+            self.follow_leases(now);
+        }
+    }
+
+    /// Does what the grantor says, in its order.
+    pub(super) fn follow_leases(&mut self, now: Time) {
+        while let Some(output) = self.leasing.as_mut().and_then(|leasing| leasing.grantor.poll()) {
+            match output {
+                Said::Recall { holder, serial, items } => self.recall(holder, serial, items),
+                Said::Retry(job) => self.resume_job(job),
+                Said::Expel(holder) => self.expel(now, holder),
+                Said::Forgotten(holder) => {
+                    if let Some(leasing) = &mut self.leasing {
+                        leasing.forget(holder);
+                    }
+                }
+                Said::Verify(Item { id, name }) => {
+                    self.outputs.push_back(Output::Verify { id, name });
+                }
+            }
+        }
+    }
+
+    fn recall(&mut self, holder: HolderKey, serial: Serial, items: Vec<Item>) {
+        let Some(present) = self.leasing.as_mut().and_then(|leasing| leasing.present.get_mut(&holder)) else {
+            return;
+        };
+        present.recalls += 1;
+        let connection = present.connection;
+        let items = items.into_iter().map(|Item { id, name }| RecallItem { id, name: name.map(Vec::from) });
+        let reply = Reply::Recall(Rrecall { serial: serial.0, items: items.collect() });
+        self.outputs.push_back(Output::Reply { connection, tag: NOTAG, reply });
+    }
+
+    fn expel(&mut self, now: Time, holder: HolderKey) {
+        let present = self.leasing.as_mut().and_then(|leasing| leasing.present.remove(&holder));
+        if let Some(Present { connection, .. }) = present {
+            self.part(now, connection, Parting::Unresponsive);
+        }
+    }
+
+    /// The tree has given a job back unchanged ([`Input::Parked`](super::Input::Parked)).
+    pub(super) fn parked(&mut self, now: Time, job: JobKey, request: Request) {
+        let is_over = self.is_stopped();
+        let Some(pending) = self.jobs.get_mut(&job) else {
+            return;
+        };
+        if is_over || pending.is_withdrawn {
+            return self.finished(now, job);
+        }
+        match std::mem::take(&mut pending.pause) {
+            Pause::Coming => pending.pause = Pause::Away(Box::new(request)),
+            // All have answered meanwhile, or nobody had to.
+            Pause::Over | Pause::None | Pause::Away(_) => self.execute(job, request),
+        }
+    }
+
+    /// Nobody has to be waited for any more.
+    fn resume_job(&mut self, job: JobKey) {
+        let Some(pending) = self.jobs.get_mut(&job) else {
+            return;
+        };
+        match std::mem::take(&mut pending.pause) {
+            Pause::Away(request) => self.execute(job, *request),
+            Pause::Coming | Pause::Over => pending.pause = Pause::Over,
+            Pause::None => {}
+        }
+    }
+
+    /// Gives up all jobs that are put aside: nobody is there any more who could answer.
+    pub(super) fn drop_parked(&mut self, now: Time) {
+        let is_away = |pause: &Pause| matches!(pause, Pause::Away(_));
+        let away = self.jobs.iter().filter(|(_, pending)| is_away(&pending.pause));
+        for key in away.map(|(key, _)| *key).collect::<Vec<JobKey>>() {
+            self.finished(now, key);
+        }
+    }
+}
