@@ -1,10 +1,14 @@
 //! Whole directories' listings, so that a name that is not there costs nothing either.
 
+mod outdated;
+
 use crate::names::NodeId;
+use crate::trust::{Known, Trust};
+use outdated::Outdated;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-use wirefs_op::{DirEntry, Stat, Time};
+use wirefs_op::{DirEntry, FileId, Stat, Time};
 
 /// Entries remembered over all directories, at most. An entry is about 250 bytes.
 const ENTRIES_MAX: usize = 400_000;
@@ -15,10 +19,24 @@ const RECENT_MAX: usize = 4096;
 /// lost.
 const RECENT_FOR: Duration = Duration::from_secs(60);
 
+/// Names known singly in a directory that was not listed, at most.
+const SINGLE_MAX: usize = 4096;
+/// The same over all directories. One takes about 400 bytes.
+const SINGLES_MAX: usize = 131_072;
+
+/// What this client made of a name.
+#[derive(Clone, Copy, Debug)]
+struct Own {
+    stat: Option<Stat>,
+    /// It was so at some moment since its change was sent: others may have changed it between that and the answer.
+    known: Known,
+    answered: Time,
+}
+
 /// This client's changes of one directory of late.
 #[derive(Debug, Default)]
 struct Recent {
-    names: BTreeMap<Vec<u8>, (Option<Stat>, Time)>,
+    names: BTreeMap<Vec<u8>, Own>,
     /// Listings asked for before this are not believed: something up to it was left out of `names`.
     complete_since: Time,
     last: Time,
@@ -27,30 +45,97 @@ struct Recent {
 /// What a listing says about a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// It is this, as of then.
-    Entry(Box<Stat>, Time),
-    /// It is not there, as of then.
-    Absent(Time),
-    /// No listing is known that may be believed.
+    /// It is this.
+    Entry(Box<Entry>),
+    /// It is not there.
+    Absent(Known),
+    /// Nothing is known that may be believed.
     Unknown,
+}
+
+/// An entry of a listing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The object's attributes.
+    pub stat: Stat,
+    /// As of when it has this name.
+    pub name: Known,
+    /// As of when it has these attributes.
+    pub attributes: Known,
 }
 
 #[derive(Debug)]
 struct Directory {
     /// Sorted by name.
     listing: Arc<Vec<DirEntry>>,
-    /// What this client changed since: added or removed.
+    /// What is known of single names since: what this client added or removed, what was asked for.
     patches: BTreeMap<Vec<u8>, Option<Stat>>,
-    known_at: Time,
+    /// As of when the names are known that `singly` does not have. `None`: it was never listed.
+    known: Option<Known>,
+    /// The names that are known otherwise: those whose changes were under way then, those that were asked for. `None`: not at all, they
+    /// were taken back.
+    singly: BTreeMap<Vec<u8>, Option<Known>>,
 }
 
 impl Directory {
+    fn new(listing: Arc<Vec<DirEntry>>, known: Option<Known>) -> Directory {
+        Directory { listing, patches: BTreeMap::new(), known, singly: BTreeMap::new() }
+    }
+
+    /// As of when it is known what `name` is.
+    fn known(&self, name: &[u8]) -> Option<Known> {
+        self.singly.get(name).copied().unwrap_or(self.known)
+    }
+
+    /// As of when everything in it is known.
+    fn wholly_known(&self) -> Option<Known> {
+        self.singly.values().try_fold(self.known?, |all, known| Some(all.and((*known)?)))
+    }
+
+    /// Whether a listing known so would say less.
+    fn is_better_than(&self, new: Known, trust: &Trust) -> bool {
+        match self.known {
+            Some(all) if new.at < all.at => true,
+            Some(_) => !trust.holds(new) && self.wholly_known().is_some_and(|all| trust.holds(all)),
+            None => !trust.holds(new),
+        }
+    }
+
+    /// It was this as of then, and what the listing says may be older or newer than that.
+    fn put(&mut self, name: &[u8], stat: Option<Stat>, known: Known) {
+        self.patches.insert(name.to_vec(), stat);
+        self.date(name, known);
+    }
+
+    fn date(&mut self, name: &[u8], known: Known) {
+        let is_covered = |all: Known| known.at >= all.at && known.leased == all.leased;
+        if self.known.is_some_and(is_covered) {
+            self.singly.remove(name);
+        } else {
+            self.singly.insert(name.to_vec(), Some(known));
+        }
+    }
+
     fn find(&self, name: &[u8]) -> Option<&Stat> {
         if let Some(patch) = self.patches.get(name) {
             return patch.as_ref();
         }
         let index = self.listing.binary_search_by(|entry| entry.name.as_slice().cmp(name)).ok()?;
         self.listing.get(index).map(|entry| &entry.stat)
+    }
+
+    /// Puts the single names into the listing.
+    fn merge(&mut self) {
+        if self.patches.is_empty() {
+            return;
+        }
+        let patches = std::mem::take(&mut self.patches);
+        let mut entries: Vec<DirEntry> =
+            self.listing.iter().filter(|entry| !patches.contains_key(&entry.name)).cloned().collect();
+        let added = patches.into_iter().filter_map(|(name, stat)| Some((name, stat?)));
+        entries.extend(added.map(|(name, stat)| DirEntry { name, next: 1, stat }));
+        entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        self.listing = Arc::new(entries);
     }
 }
 
@@ -59,125 +144,173 @@ impl Directory {
 pub struct Directories {
     known: BTreeMap<NodeId, Directory>,
     recent: BTreeMap<NodeId, Recent>,
+    outdated: Outdated,
+    /// Names known singly, in directories that were not listed; no fewer than there are.
+    singles: usize,
     entries: usize,
 }
 
 impl Directories {
-    /// Remembers a complete listing that was asked for at `at`; hands it back sorted. What this client changed since is
-    /// put right. It is not remembered when that was too much, nor when it alone is over the limit.
-    pub fn store(&mut self, dir: NodeId, mut entries: Vec<DirEntry>, at: Time) -> Arc<Vec<DirEntry>> {
+    /// Remembers a complete listing; hands it back sorted. What this client changed since is put right. It is not remembered when
+    /// that was too much, nor when it alone is over the limit.
+    pub fn store(
+        &mut self,
+        dir: NodeId,
+        mut entries: Vec<DirEntry>,
+        known: Known,
+        trust: &Trust,
+    ) -> Arc<Vec<DirEntry>> {
         entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         entries.dedup_by(|a, b| a.name == b.name);
         let listing = Arc::new(entries);
         let recent = self.recent.get(&dir);
-        let overtaken = recent.is_some_and(|recent| at <= recent.complete_since);
-        let patches =
-            recent.into_iter().flat_map(|recent| &recent.names).filter(|(_, (_, changed))| at <= *changed);
-        let patches = patches.map(|(name, (stat, _))| (name.clone(), *stat)).collect();
-        let older = self.known.get(&dir).is_some_and(|known| at < known.known_at);
+        let overtaken = recent.is_some_and(|recent| known.at <= recent.complete_since);
+        let mut directory = Directory::new(Arc::clone(&listing), Some(known));
+        for (name, own) in recent.into_iter().flat_map(|recent| &recent.names) {
+            if known.at <= own.answered {
+                directory.put(name, own.stat, own.known);
+            }
+        }
+        let older = self.known.get(&dir).is_some_and(|old| old.is_better_than(known, trust));
         if !overtaken && !older && listing.len() <= ENTRIES_MAX {
             self.drop_listing(dir);
             self.entries += listing.len();
-            let known = Directory { listing: Arc::clone(&listing), patches, known_at: at };
-            self.known.insert(dir, known);
+            self.known.insert(dir, directory);
             self.shrink(dir);
         }
         listing
     }
 
-    /// What is known at `now` about `name`.
-    pub fn find(&self, dir: NodeId, name: &[u8], now: Time, window: Duration) -> Found {
-        let Some(known) = self.known.get(&dir).filter(|known| now < known.known_at + window) else {
+    /// What may be believed of `name`.
+    pub fn find(&self, dir: NodeId, name: &[u8], trust: &Trust) -> Found {
+        let Some(directory) = self.known.get(&dir) else { return Found::Unknown };
+        let Some(known) = directory.known(name).filter(|known| trust.believes(*known)) else {
             return Found::Unknown;
         };
-        let at = known.known_at;
-        match known.find(name) {
-            Some(stat) => Found::Entry(Box::new(*stat), at),
-            None => Found::Absent(at),
+        match directory.find(name) {
+            Some(stat) => {
+                let attributes = self.attributes_known(stat, known.at);
+                Found::Entry(Box::new(Entry { stat: *stat, name: known, attributes }))
+            }
+            None => Found::Absent(known),
         }
     }
 
-    /// The whole listing, if it may be believed at `now`, with the time from which it is known.
-    pub fn snapshot(
-        &mut self,
-        dir: NodeId,
-        now: Time,
-        window: Duration,
-    ) -> Option<(Arc<Vec<DirEntry>>, Time)> {
-        let known = self.known.get_mut(&dir).filter(|known| now < known.known_at + window)?;
-        if !known.patches.is_empty() {
-            let patches = std::mem::take(&mut known.patches);
-            let mut entries: Vec<DirEntry> =
-                known.listing.iter().filter(|entry| !patches.contains_key(&entry.name)).cloned().collect();
-            let added = patches.into_iter().filter_map(|(name, stat)| Some((name, stat?)));
-            entries.extend(added.map(|(name, stat)| DirEntry { name, next: 1, stat }));
-            entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
-            self.entries = (self.entries + entries.len()).saturating_sub(known.listing.len());
-            known.listing = Arc::new(entries);
-        }
-        Some((Arc::clone(&known.listing), known.known_at))
+    /// As of when attributes are known that an entry of a listing told, which was asked for at `at`.
+    pub fn attributes_known(&self, stat: &Stat, at: Time) -> Known {
+        Known { at, leased: stat.leased && !self.outdated.is_since(stat.id, at) }
     }
 
-    /// This client made `name` or changed what it is, at `at`.
-    pub fn added(&mut self, dir: NodeId, name: &[u8], stat: &Stat, at: Time) {
-        self.patch(dir, name, Some(*stat), at);
+    /// What listings asked for before `now` say of the object's attributes is no longer leased.
+    pub fn outdate(&mut self, id: FileId, now: Time) {
+        self.outdated.note(id, now);
     }
 
-    /// This client removed `name`, at `at`.
-    pub fn removed(&mut self, dir: NodeId, name: &[u8], at: Time) {
-        self.patch(dir, name, None, at);
+    /// The whole listing, if it may be believed, and as of when it is known.
+    pub fn snapshot(&mut self, dir: NodeId, trust: &Trust) -> Option<(Arc<Vec<DirEntry>>, Known)> {
+        let directory = self.known.get_mut(&dir)?;
+        let known = directory.wholly_known().filter(|known| trust.believes(*known))?;
+        let before = directory.listing.len();
+        directory.merge();
+        self.entries = (self.entries + directory.listing.len()).saturating_sub(before);
+        Some((Arc::clone(&directory.listing), known))
     }
 
-    /// An entry's attributes changed by this client's doing; the listing, if there is one, is to say so.
-    pub fn touched(&mut self, dir: NodeId, name: &[u8], stat: &Stat) {
-        if let Some((Some(recent), _)) =
-            self.recent.get_mut(&dir).and_then(|recent| recent.names.get_mut(name))
-            && recent.id == stat.id
-        {
+    /// This client made `name` or changed what it is, by a request sent at `known.at` and answered at `now`.
+    pub fn added(&mut self, dir: NodeId, name: &[u8], stat: &Stat, known: Known, now: Time) {
+        self.patch(dir, name, Own { stat: Some(*stat), known, answered: now });
+    }
+
+    /// This client removed `name`, by a request sent at `known.at` and answered at `now`.
+    pub fn removed(&mut self, dir: NodeId, name: &[u8], known: Known, now: Time) {
+        self.patch(dir, name, Own { stat: None, known, answered: now });
+    }
+
+    /// An entry's attributes changed by this client's doing, sent at `sent`; the listing, if there is one, is to say so.
+    pub fn touched(&mut self, dir: NodeId, name: &[u8], stat: &Stat, sent: Time) {
+        let recent = self.recent.get_mut(&dir).and_then(|recent| recent.names.get_mut(name));
+        if let Some(recent) = recent.and_then(|own| own.stat.as_mut()).filter(|recent| recent.id == stat.id) {
             *recent = *stat;
         }
         // A name that the object was known by before may be gone by now, or another object's.
-        if let Some(known) = self.known.get_mut(&dir)
-            && known.find(name).is_some_and(|known| known.id == stat.id)
+        if let Some(directory) = self.known.get_mut(&dir)
+            && directory.find(name).is_some_and(|known| known.id == stat.id)
         {
-            known.patches.insert(name.to_vec(), Some(*stat));
-        }
-    }
-
-    /// The server said, asked at `at`, what `name` is; a listing from before is to say so too.
-    pub fn found(&mut self, dir: NodeId, name: &[u8], stat: Option<&Stat>, at: Time) {
-        if self.is_changed_since(dir, name, at) {
-            return;
-        }
-        if let Some(known) = self.known.get_mut(&dir)
-            && known.known_at <= at
-            && known.find(name) != stat
-        {
-            known.patches.insert(name.to_vec(), stat.copied());
-        }
-    }
-
-    fn patch(&mut self, dir: NodeId, name: &[u8], stat: Option<Stat>, at: Time) {
-        let recent = self.recent.entry(dir).or_default();
-        recent.last = at;
-        if recent.names.len() >= RECENT_MAX {
-            recent.names.clear();
-            recent.complete_since = at;
-        }
-        recent.names.insert(name.to_vec(), (stat, at));
-        if let Some(known) = self.known.get_mut(&dir) {
-            known.patches.insert(name.to_vec(), stat);
-            // A listing patched many times over is cheaper to ask for again.
-            if known.patches.len() > known.listing.len() + 4096 {
-                self.drop_listing(dir);
+            directory.patches.insert(name.to_vec(), Some(*stat));
+            if let Some(known) = directory.known(name).filter(|known| sent < known.at) {
+                directory.singly.insert(name.to_vec(), Some(Known { at: sent, ..known }));
             }
         }
+    }
+
+    /// The server said what `name` is; a listing from before is to say so too. Without a listing, what is leased is remembered alone.
+    pub fn found(&mut self, dir: NodeId, name: &[u8], stat: Option<&Stat>, known: Known, trust: &Trust) {
+        if self.is_changed_since(dir, name, known.at) {
+            return;
+        }
+        if known.leased {
+            self.make_room(dir);
+        }
+        let Some(directory) = self.known.get_mut(&dir) else { return };
+        let before = directory.known(name);
+        if before.is_some_and(|before| known.at < before.at) {
+            return;
+        }
+        let old = before.and(directory.find(name)).copied();
+        let is_same = before.is_some() && old.map(Stat::unleased) == stat.copied().map(Stat::unleased);
+        let is_promised = stat.is_some_and(|stat| stat.leased) && old.is_some_and(|old| !old.leased);
+        if !is_same || is_promised {
+            directory.patches.insert(name.to_vec(), stat.copied());
+        }
+        directory.date(name, trust.renewed(before, known, is_same));
+        if directory.known.is_none() && directory.singly.len() > SINGLE_MAX {
+            self.drop_listing(dir);
+        }
+    }
+
+    fn patch(&mut self, dir: NodeId, name: &[u8], own: Own) {
+        let recent = self.recent.entry(dir).or_default();
+        recent.last = own.answered;
+        if recent.names.len() >= RECENT_MAX {
+            recent.names.clear();
+            recent.complete_since = own.answered;
+        }
+        recent.names.insert(name.to_vec(), own);
+        if own.known.leased {
+            self.make_room(dir);
+        }
+        if let Some(directory) = self.known.get_mut(&dir) {
+            directory.put(name, own.stat, own.known);
+            // A listing patched many times over is cheaper to ask for again.
+            if directory.patches.len() > directory.listing.len() + SINGLE_MAX {
+                if directory.known.is_some() && directory.singly.values().all(Option::is_some) {
+                    let before = directory.listing.len();
+                    directory.merge();
+                    self.entries = (self.entries + directory.listing.len()).saturating_sub(before);
+                } else {
+                    self.drop_listing(dir);
+                }
+            }
+        }
+    }
+
+    /// A name of the directory is about to be known, be it listed or not.
+    fn make_room(&mut self, dir: NodeId) {
+        if self.known.get(&dir).is_some_and(|directory| directory.known.is_some()) {
+            return;
+        }
+        self.singles += 1;
+        if self.singles > SINGLES_MAX {
+            self.known.retain(|_, directory| directory.known.is_some());
+            self.singles = 1;
+        }
+        self.known.entry(dir).or_insert_with(|| Directory::new(Arc::default(), None));
     }
 
     /// Whether this client may have changed what `name` is since `at`: what was asked for then may not know of it.
     pub fn is_changed_since(&self, dir: NodeId, name: &[u8], at: Time) -> bool {
         self.recent.get(&dir).is_some_and(|recent| {
-            at <= recent.complete_since || recent.names.get(name).is_some_and(|(_, changed)| at <= *changed)
+            at <= recent.complete_since || recent.names.get(name).is_some_and(|own| at <= own.answered)
         })
     }
 
@@ -190,33 +323,72 @@ impl Directories {
         self.drop_listing(dir);
     }
 
-    /// No longer believes a directory's listing.
+    /// What `name` is was taken back.
+    pub fn doubt_name(&mut self, dir: NodeId, name: &[u8]) {
+        if let Some(own) = self.recent.get_mut(&dir).and_then(|recent| recent.names.get_mut(name)) {
+            own.known.leased = false;
+        }
+        if let Some(directory) = self.known.get_mut(&dir) {
+            directory.patches.remove(name);
+            match directory.known {
+                Some(_) => directory.singly.insert(name.to_vec(), None),
+                None => directory.singly.remove(name),
+            };
+            // Much of it is to be asked for again: as a whole then.
+            if directory.singly.len() > directory.listing.len() / 2 + SINGLE_MAX {
+                self.drop_listing(dir);
+            }
+        }
+    }
+
+    /// No longer believes what is known of a directory's names.
     pub fn doubt(&mut self, dir: NodeId) {
+        for own in self.recent.get_mut(&dir).into_iter().flat_map(|recent| recent.names.values_mut()) {
+            own.known.leased = false;
+        }
         self.drop_listing(dir);
     }
 
-    /// Whether the listing may be believed at `now`.
-    pub fn is_fresh(&self, dir: NodeId, now: Time, window: Duration) -> bool {
-        self.known.get(&dir).is_some_and(|known| now < known.known_at + window)
+    /// No longer believes what is known of any directory's names.
+    pub fn doubt_all(&mut self) {
+        for own in self.recent.values_mut().flat_map(|recent| recent.names.values_mut()) {
+            own.known.leased = false;
+        }
+        self.known.clear();
+        self.entries = 0;
     }
 
-    /// How long the listing is, in entries, and as of when it is.
-    pub fn extent(&self, dir: NodeId) -> Option<(usize, Time)> {
-        self.known.get(&dir).map(|known| (known.listing.len(), known.known_at))
+    /// Whether the listing may be believed.
+    pub fn is_fresh(&self, dir: NodeId, trust: &Trust) -> bool {
+        let known = self.known.get(&dir).and_then(Directory::wholly_known);
+        known.is_some_and(|known| trust.believes(known))
     }
 
-    /// Drops what can no longer be believed.
-    pub fn expire(&mut self, now: Time, window: Duration) {
-        let old: Vec<NodeId> = self
-            .known
-            .iter()
-            .filter(|(_, known)| now >= known.known_at + window)
-            .map(|(dir, _)| *dir)
-            .collect();
+    /// How long the listing is, in entries, and as of when it is known.
+    pub fn extent(&self, dir: NodeId) -> Option<(usize, Known)> {
+        let directory = self.known.get(&dir)?;
+        Some((directory.listing.len(), directory.wholly_known()?))
+    }
+
+    /// How many entries are in listings that are leased.
+    pub fn leased(&self, trust: &Trust) -> usize {
+        let is_leased = |directory: &&Directory| directory.known.is_some_and(|known| trust.holds(known));
+        self.known.values().filter(is_leased).map(|directory| directory.listing.len()).sum()
+    }
+
+    /// Drops what can no longer be believed, and what is known of directories that nobody asks for any more.
+    pub fn expire(&mut self, trust: &Trust, is_there: impl Fn(NodeId) -> bool) {
+        let may_count = |known: Known| trust.holds(known) || trust.believes(known);
+        let is_of_use = |directory: &Directory| match directory.known {
+            Some(known) => may_count(known),
+            None => directory.singly.values().flatten().any(|known| may_count(*known)),
+        };
+        let old = self.known.iter().filter(|(dir, directory)| !is_there(**dir) || !is_of_use(directory));
+        let old: Vec<NodeId> = old.map(|(dir, _)| *dir).collect();
         for dir in old {
             self.drop_listing(dir);
         }
-        self.recent.retain(|_, recent| now < recent.last + RECENT_FOR);
+        self.recent.retain(|_, recent| trust.now < recent.last + RECENT_FOR);
     }
 
     fn drop_listing(&mut self, dir: NodeId) {
@@ -228,9 +400,8 @@ impl Directories {
     fn shrink(&mut self, keep: NodeId) {
         while self.entries > ENTRIES_MAX {
             let others = self.known.iter().filter(|(dir, _)| **dir != keep);
-            let Some(oldest) = others.min_by_key(|(_, known)| known.known_at).map(|(dir, _)| *dir) else {
-                return;
-            };
+            let oldest = others.min_by_key(|(_, directory)| directory.known.map(|known| known.at));
+            let Some(oldest) = oldest.map(|(dir, _)| *dir) else { return };
             self.drop_listing(oldest);
         }
     }

@@ -13,6 +13,7 @@ pub mod mode;
 pub mod names;
 pub mod ranges;
 pub mod read_ahead;
+pub mod trust;
 
 pub use directories::{Directories, Found};
 pub use meter::Meter;
@@ -20,3 +21,4 @@ pub use mode::{Fetch, Mode, Publish, Validate};
 pub use names::{Names, Node, NodeId, ROOT};
 pub use ranges::Ranges;
 pub use read_ahead::ReadAhead;
+pub use trust::{FOREVER, Known, Trust};

@@ -5,6 +5,8 @@ use std::time::Duration;
 /// When something remembered must be asked for again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Validate {
+    /// Never while it is leased, else at each call.
+    Lease,
     /// Once it is older than this (Op's coherency window).
     Window(Duration),
     /// At each call.
@@ -47,7 +49,8 @@ pub struct Mode {
 const WINDOW: Duration = Duration::from_secs(1);
 
 /// All modes, the default first.
-pub const MODES: [Mode; 2] = [
+pub const MODES: [Mode; 3] = [
+    Mode { name: "lease", validate: Validate::Lease, publish: Publish::Background, fetch: Fetch::Blocks },
     Mode {
         name: "window",
         validate: Validate::Window(WINDOW),
@@ -69,11 +72,27 @@ impl Mode {
     pub fn window(&self) -> Duration {
         match self.validate {
             Validate::Window(window) => window,
-            Validate::EachCall => Duration::ZERO,
+            Validate::Lease | Validate::EachCall => Duration::ZERO,
         }
     }
 
-    /// Reads `window`, `window=500ms`, `window=2s`, `strict`.
+    /// Whether it is of use to be promised that changes are told of.
+    pub fn takes_leases(&self) -> bool {
+        match self.validate {
+            Validate::Lease => true,
+            Validate::Window(_) | Validate::EachCall => false,
+        }
+    }
+
+    /// For how long what is fetched ahead may be expected to be believed, if nobody promises more.
+    pub fn foresight(&self) -> Duration {
+        match self.validate {
+            Validate::Window(window) => window,
+            Validate::Lease | Validate::EachCall => WINDOW,
+        }
+    }
+
+    /// Reads `lease`, `window`, `window=500ms`, `window=2s`, `strict`.
     ///
     /// # Errors
     /// A sentence for the user.
@@ -90,7 +109,9 @@ impl Mode {
         match (mode.validate, value) {
             (_, None) => {}
             (Validate::Window(_), Some(value)) => mode.validate = Validate::Window(parse_span(value)?),
-            (Validate::EachCall, Some(_)) => return Err(format!("mode `{name}` takes no value")),
+            (Validate::Lease | Validate::EachCall, Some(_)) => {
+                return Err(format!("mode `{name}` takes no value"));
+            }
         }
         Ok(mode)
     }
@@ -100,7 +121,7 @@ impl std::fmt::Display for Mode {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.validate {
             Validate::Window(window) => write!(f, "{}={}ms", self.name, window.as_millis()),
-            Validate::EachCall => f.write_str(self.name),
+            Validate::Lease | Validate::EachCall => f.write_str(self.name),
         }
     }
 }

@@ -1,5 +1,11 @@
 //! The nodes that the kernel knows: identity, attributes, and where each is in the tree.
 
+mod absent;
+mod gone;
+
+use crate::trust::{Known, Trust};
+use absent::Absent;
+use gone::Gone;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use wirefs_op::{FileId, Stat, Time, TreePath};
@@ -19,10 +25,14 @@ const DEPTH_MAX: usize = wirefs_op::limits::PATH_BYTES_MAX / 2;
 pub struct Node {
     /// Its attributes as last heard of.
     pub stat: Stat,
-    /// When they were asked for: they may be believed from here on as long as the mode says. `None`: not any more.
-    pub known_at: Option<Time>,
+    /// As of when they are known. `None`: they may not be believed any more.
+    pub known: Option<Known>,
     /// When this client last changed the object: replies that were asked for before do not count.
     pub changed_at: Time,
+    /// When the last own change was sent whose reply was taken in: an older one's comes too late.
+    effect_at: Time,
+    /// The kernel has used it, so that it is there and no answer is on its way that could bring it.
+    is_used: bool,
     /// How many lookups the kernel holds.
     lookups: u64,
     /// What else holds it: open handles, requests under way.
@@ -33,9 +43,33 @@ pub struct Node {
 }
 
 impl Node {
-    /// Whether the attributes may be believed at `now`.
-    pub fn is_fresh(&self, now: Time, window: std::time::Duration) -> bool {
-        self.known_at.is_some_and(|at| now < at + window)
+    fn new(stat: Stat, known: Known) -> Node {
+        Node {
+            stat,
+            known: Some(known),
+            changed_at: Time(0),
+            effect_at: Time(0),
+            is_used: false,
+            lookups: 0,
+            holds: 0,
+            links: BTreeSet::new(),
+            latest: None,
+        }
+    }
+
+    /// Whether the attributes may be believed.
+    pub fn is_fresh(&self, trust: &Trust) -> bool {
+        self.known.is_some_and(|known| trust.believes(known))
+    }
+
+    /// Whether the kernel may hold it.
+    pub fn is_held_by_kernel(&self) -> bool {
+        self.lookups > 0
+    }
+
+    /// Whether the kernel has used it since it was last told of it anew: it knows it for certain.
+    pub fn is_used(&self) -> bool {
+        self.is_used
     }
 
     fn link(&self) -> Option<&(NodeId, Vec<u8>)> {
@@ -54,25 +88,24 @@ pub struct Names {
     nodes: BTreeMap<NodeId, Node>,
     by_file: BTreeMap<FileId, NodeId>,
     by_name: BTreeMap<NodeId, BTreeMap<Vec<u8>, NodeId>>,
+    gone: Gone,
+    absent: Absent,
+    /// When this client last changed anything.
+    changed_at: Time,
     next: u64,
 }
 
 impl Names {
     /// Starts with the root.
-    pub fn new(root: Stat, at: Time) -> Names {
-        let node = Node {
-            stat: root,
-            known_at: Some(at),
-            changed_at: Time(0),
-            lookups: 1,
-            holds: 0,
-            links: BTreeSet::new(),
-            latest: None,
-        };
+    pub fn new(root: Stat, known: Known) -> Names {
+        let node = Node { lookups: 1, is_used: true, ..Node::new(root, known) };
         Names {
             nodes: BTreeMap::from([(ROOT, node)]),
             by_file: BTreeMap::from([(root.id, ROOT)]),
             by_name: BTreeMap::new(),
+            gone: Gone::default(),
+            absent: Absent::default(),
+            changed_at: Time(0),
             next: ROOT.0 + 1,
         }
     }
@@ -102,56 +135,133 @@ impl Names {
         self.by_file.get(&file).copied()
     }
 
-    /// Takes in attributes that were asked for at `at`; makes the node when it is new.
+    /// Takes in attributes that are known so; makes the node when it is new. Tells whether they count: those asked for before an
+    /// own change or before what is known do not.
     ///
     /// A new node lives until [`Names::forget`] or [`Names::release`] finds nothing holding it.
-    pub fn learn(&mut self, stat: &Stat, at: Time) -> NodeId {
+    pub fn learn(&mut self, stat: &Stat, known: Known, trust: &Trust) -> (NodeId, bool) {
         if let Some(id) = self.of_file(stat.id)
             && let Some(node) = self.nodes.get_mut(&id)
             && node.stat.kind == stat.kind
         {
-            if at >= node.changed_at && node.known_at.is_none_or(|known| at >= known) {
-                node.stat = *stat;
-                node.known_at = Some(at);
+            let counts = known.at >= node.changed_at && node.known.is_none_or(|old| known.at >= old.at);
+            if counts {
+                let is_same = node.stat.unleased() == stat.unleased();
+                let known = trust.renewed(node.known, known, is_same);
+                node.stat = Stat { leased: known.leased, ..*stat };
+                node.known = Some(known);
             }
-            return id;
+            return (id, counts);
         }
         let id = NodeId(self.next);
         self.next += 1;
-        let node = Node {
-            stat: *stat,
-            known_at: Some(at),
-            changed_at: Time(0),
-            lookups: 0,
-            holds: 0,
-            links: BTreeSet::new(),
-            latest: None,
-        };
+        let mut node = Node::new(Stat { leased: known.leased, ..*stat }, known);
+        let counts = self.gone.restore(&mut node);
         self.nodes.insert(id, node);
         self.by_file.insert(stat.id, id);
-        id
+        (id, counts)
     }
 
-    /// Takes in the attributes that a change made by this client left behind. The change was sent at `sent` and its
+    /// Takes in the attributes that a change made by this client left behind. The change was sent at `known.at` and its
     /// reply came at `now`; in between, the server may have answered others from before it.
-    pub fn changed(&mut self, id: NodeId, stat: Option<&Stat>, sent: Time, now: Time) {
+    pub fn changed(&mut self, id: NodeId, stat: Option<&Stat>, known: Known, now: Time) {
         if let Some(node) = self.nodes.get_mut(&id)
             && now >= node.changed_at
         {
+            self.changed_at = self.changed_at.max(now);
             node.changed_at = now;
-            node.known_at = None;
-            if let Some(stat) = stat.filter(|stat| stat.id == node.stat.id) {
-                node.known_at = Some(sent);
-                node.stat = *stat;
+            node.known = None;
+            if let Some(stat) = stat.filter(|stat| stat.id == node.stat.id && known.at >= node.effect_at) {
+                node.known = Some(known);
+                node.effect_at = known.at;
+                node.stat = Stat { leased: known.leased, ..*stat };
             }
+        }
+    }
+
+    /// This client is about to change the node: what was asked for before does not count.
+    pub fn changing(&mut self, id: NodeId, now: Time) {
+        if let Some(node) = self.nodes.get_mut(&id) {
+            node.changed_at = now;
+            self.changed_at = self.changed_at.max(now);
         }
     }
 
     /// No longer believes the node's attributes.
     pub fn doubt(&mut self, id: NodeId) {
         if let Some(node) = self.nodes.get_mut(&id) {
-            node.known_at = None;
+            node.known = None;
         }
+    }
+
+    /// No longer believes the attributes of an object, whether it has a node or not.
+    pub fn doubt_file(&mut self, file: FileId) {
+        self.gone.doubt(file);
+        if let Some(id) = self.of_file(file) {
+            self.doubt(id);
+        }
+    }
+
+    /// The object's attributes as this client's own changes left them, where it changed them since `at`: what was asked for then may
+    /// not know of that. `None` within: nobody knows them.
+    pub fn changed_since(&self, file: FileId, at: Time) -> Option<Option<(Stat, Known)>> {
+        if at > self.changed_at {
+            return None;
+        }
+        match self.of_file(file).and_then(|id| self.nodes.get(&id)) {
+            Some(node) => (at < node.changed_at).then(|| Some((node.stat, node.known?))),
+            None => (at < self.gone.changed_at(file)).then_some(None),
+        }
+    }
+
+    /// The kernel made use of the node: what told it of the node has arrived there.
+    pub fn used(&mut self, id: NodeId) {
+        if let Some(node) = self.nodes.get_mut(&id) {
+            node.is_used = true;
+        }
+    }
+
+    /// All nodes that the kernel may hold.
+    pub fn held_by_kernel(&self) -> impl Iterator<Item = NodeId> {
+        self.nodes.iter().filter(|(_, node)| node.is_held_by_kernel()).map(|(id, _)| *id)
+    }
+
+    /// The names in `parent` that the kernel may hold as something that is there.
+    pub fn told_names(&self, parent: NodeId) -> impl Iterator<Item = &[u8]> {
+        let names = self.by_name.get(&parent).into_iter().flatten();
+        let is_held = |node: &NodeId| self.nodes.get(node).is_some_and(Node::is_held_by_kernel);
+        names.filter(move |(_, node)| is_held(node)).map(|(name, _)| name.as_slice())
+    }
+
+    /// Notes that the kernel is to be told for ever that `name` is not in `parent`; false when that would be too much to
+    /// remember.
+    pub fn tell_absent(&mut self, parent: NodeId, name: &[u8]) -> bool {
+        self.absent.tell(parent, name)
+    }
+
+    /// Whether the kernel may hold that `name` is not in `parent`; it will be told to forget it.
+    pub fn untell_absent(&mut self, parent: NodeId, name: &[u8]) -> bool {
+        self.absent.untell(parent, name)
+    }
+
+    /// The names of which the kernel may hold that they are not in `parent`; it will be told to forget them.
+    pub fn untell_all_absent(&mut self, parent: NodeId) -> BTreeSet<Vec<u8>> {
+        self.absent.untell_all(parent)
+    }
+
+    /// The directories of which the kernel may hold that names are not in them.
+    pub fn with_absent_names(&self) -> Vec<NodeId> {
+        self.absent.directories()
+    }
+
+    /// Lets time pass.
+    pub fn expire(&mut self, now: Time) {
+        self.gone.expire(now);
+    }
+
+    /// How many nodes' attributes are leased.
+    pub fn leased(&self, trust: &Trust) -> usize {
+        self.nodes.values().filter(|node| node.known.is_some_and(|known| trust.holds(known))).count()
     }
 
     /// Records that `name` in `parent` is `node`.
@@ -265,6 +375,8 @@ impl Names {
     pub fn forget(&mut self, id: NodeId, count: u64) {
         if let Some(node) = self.nodes.get_mut(&id) {
             node.lookups = node.lookups.saturating_sub(count);
+            // The kernel let it go, and an answer that brings it back is on its way.
+            node.is_used = false;
         }
         self.drop_if_free(id);
     }
@@ -294,6 +406,8 @@ impl Names {
             if self.of_file(node.stat.id) == Some(id) {
                 self.by_file.remove(&node.stat.id);
             }
+            self.gone.note(&node);
+            self.absent.untell_all(id);
             for (parent, name) in node.links {
                 Self::drop_name(&mut self.by_name, parent, &name);
             }

@@ -2,6 +2,7 @@
 //! Shaped after the low-level FUSE operations, but free of its numbers, so that other front ends can speak it.
 
 use bytes::Bytes;
+use std::ops::Deref;
 use std::time::Duration;
 pub use wirefs_cache::{NodeId, ROOT};
 use wirefs_op::{Errno, FsStat, LockFamily, LockRange, SetStat, Stat};
@@ -44,6 +45,48 @@ pub struct OpenHow {
     pub sync: bool,
 }
 
+/// The bytes of a write.
+#[derive(Clone, Copy, Debug)]
+pub enum WriteData<'a> {
+    /// In a buffer that is used again once the call was handed over.
+    Lent(&'a [u8]),
+    /// To be kept without a copy.
+    Shared(&'a Bytes),
+}
+
+impl WriteData<'_> {
+    /// The bytes, to keep.
+    ///
+    /// # Cost
+    /// A copy of what is lent.
+    pub fn to_bytes(self) -> Bytes {
+        match self {
+            WriteData::Lent(data) => Bytes::copy_from_slice(data),
+            WriteData::Shared(data) => data.clone(),
+        }
+    }
+}
+
+impl Deref for WriteData<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            WriteData::Lent(data) => data,
+            WriteData::Shared(data) => data,
+        }
+    }
+}
+
+/// Equal bytes, whoever owns them.
+impl PartialEq for WriteData<'_> {
+    fn eq(&self, other: &WriteData<'_>) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for WriteData<'_> {}
+
 /// What the kernel asks. Names and data are borrowed from the request's buffer.
 #[expect(missing_docs, reason = "the fields are the operands of the operation that the variant documents")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,7 +124,14 @@ pub enum Call<'a> {
     /// Reads.
     Read { node: NodeId, handle: Handle, offset: u64, count: u32 },
     /// Writes. `cached`: from the page cache (mmap), on behalf of nobody in particular.
-    Write { node: NodeId, handle: Handle, offset: u64, data: &'a [u8], cached: bool, kill_privileges: bool },
+    Write {
+        node: NodeId,
+        handle: Handle,
+        offset: u64,
+        data: WriteData<'a>,
+        cached: bool,
+        kill_privileges: bool,
+    },
     /// `close(2)` of one descriptor. `owner`'s POSIX locks on the file fall.
     Flush { node: NodeId, handle: Handle, owner: u64 },
     /// The last descriptor of the open file is gone. `flock_owner` where flock locks of it must fall.

@@ -2,6 +2,7 @@
 
 use crate::call::{Answer, Call, CallId, Caller, Invalidate};
 use crate::files::Files;
+use crate::leases::Leases;
 use crate::link::Link;
 use crate::operation::list::Misses;
 use crate::operation::write::Throttled;
@@ -11,10 +12,11 @@ use crate::status::Counters;
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
-use wirefs_cache::{Directories, Meter, Mode, Names, NodeId};
+use wirefs_cache::{Directories, Known, Meter, Mode, Names, NodeId};
+use wirefs_op::message::attach::Leases as Terms;
 use wirefs_op::message::version::BootId;
 use wirefs_op::wire::Malformed;
-use wirefs_op::{Errno, FileId, Frame, FsStat, Reply, Request, Stat, Time};
+use wirefs_op::{Errno, FileId, Frame, FsStat, NOTAG, Reply, Request, Stat, Time};
 
 /// What the user chose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +31,9 @@ pub struct Config {
     pub gid: u32,
     /// File contents remembered, in bytes, at most.
     pub cache_bytes_max: usize,
+    /// The longest that the kernel may believe a name, where it cannot be told to forget all names without waiting. `None`: no
+    /// bound.
+    pub name_ttl_max: Option<Duration>,
 }
 
 /// What the server said when the tree was attached.
@@ -46,6 +51,8 @@ pub struct Attachment {
     pub read_only: bool,
     /// Its boot id.
     pub boot: BootId,
+    /// On what terms it leases; `None` where it does not, or was not asked to.
+    pub leases: Option<Terms>,
 }
 
 /// Which requests a frame may not overtake.
@@ -65,10 +72,14 @@ pub enum Output {
     /// Put this frame on the wire.
     Send(Frame, Lane),
     /// Tell the kernel to forget something. It may wait for calls that are under way: nothing else may wait for it,
-    /// but an [`Output::AnswerAfter`].
+    /// but an [`Output::AnswerAfter`] and an [`Output::SendAfter`].
     Invalidate(Invalidate),
     /// Answer this call once the kernel has forgotten what came before. Only for calls that hold nothing in the kernel.
     AnswerAfter(CallId, Answer),
+    /// Put this frame on the wire once the kernel has forgotten what came before, ahead of others; not at all when the connection
+    /// is another one by then. What the kernel forgets may wait for a call that waits for the server, which may wait for this
+    /// frame: so the driver must not let it wait for long.
+    SendAfter(Frame),
     /// The connection is dead though nobody said so: close it, then report it lost.
     HangUp,
 }
@@ -83,6 +94,7 @@ pub struct Client {
     pub(crate) directories: Directories,
     pub(crate) files: Files,
     pub(crate) requests: Requests,
+    pub(crate) leases: Leases,
     pub(crate) link: Link,
     /// Measures what comes in.
     pub(crate) incoming: Meter,
@@ -102,10 +114,13 @@ pub struct Client {
 impl Client {
     /// A client whose tree is attached and whose connection is up.
     pub fn new(config: Config, attachment: Attachment, now: Time) -> Client {
+        let leases = Leases::new(&config.mode, &attachment, now);
+        let root = Known { at: now, leased: attachment.root.leased && leases.are_agreed() };
         Client {
             config,
             now,
-            names: Names::new(attachment.root, now),
+            names: Names::new(attachment.root, root),
+            leases,
             attachment,
             directories: Directories::default(),
             files: Files::new(config.cache_bytes_max),
@@ -147,6 +162,13 @@ impl Client {
         self.counters.frames_in += 1;
         self.link.heard(now);
         let (tag, reply) = Reply::decode(body)?;
+        if let Reply::Recall(recall) = reply {
+            if tag != NOTAG || !self.leases.are_agreed() {
+                return Err(Malformed { what: "a recall of what was never leased", at: 1 });
+            }
+            self.recalled(recall);
+            return Ok(());
+        }
         let last = match &reply {
             Reply::Get(got) => got.mode.has(wirefs_op::message::get::GotMode::LAST),
             _ => true,
@@ -158,6 +180,7 @@ impl Client {
         self.incoming.delivers(bytes as u64);
         let outstanding = self.requests.reply(tag, last, bytes)?;
         self.measure(&outstanding, &reply, last);
+        self.answered(outstanding.sent);
         operation::finish(self, outstanding, reply, last);
         self.send_waiting();
         Ok(())
@@ -181,7 +204,10 @@ impl Client {
     /// Lets time pass: deadlines, signs of life, what is too old to be kept.
     pub fn tick(&mut self, now: Time) {
         self.now = now;
-        self.directories.expire(now, self.config.mode.window());
+        self.watch_leases();
+        let (trust, names) = (self.trust(), &self.names);
+        self.directories.expire(&trust, |dir| names.node(dir).is_some());
+        self.names.expire(now);
         self.watch_link();
     }
 
@@ -279,6 +305,7 @@ impl Client {
         self.counters.bytes_out += frame.wire_len() as u64;
         self.counters.frames_out += 1;
         self.link.spoke(self.now);
+        self.leases.asked(self.now);
         self.output(Output::Send(frame, lane));
     }
 
@@ -291,19 +318,20 @@ impl Client {
     pub(crate) fn refresh(&mut self, stat: &Stat, sent: Time) {
         let known = self.names.of_file(stat.id).and_then(|node| self.names.node(node));
         if known.is_some_and(|known| known.stat.kind == stat.kind) {
-            self.learn(stat, sent);
+            let known = self.known(stat, sent);
+            self.learn(stat, known);
         }
     }
 
-    /// Takes in attributes asked for at `sent`: of names, and of the contents that they vouch for.
-    pub(crate) fn learn(&mut self, stat: &Stat, sent: Time) -> NodeId {
+    /// Takes in attributes: of names, and of the contents that they vouch for.
+    pub(crate) fn learn(&mut self, stat: &Stat, known: Known) -> NodeId {
         match self.names.of_file(stat.id) {
             // INVARIANT: while own writes are under way, what the server says is older than what the caller knows.
             Some(node) if self.files.is_writing(node) => node,
             _ => {
-                let node = self.names.learn(stat, sent);
-                let taken = self.names.node(node).is_some_and(|node| node.known_at == Some(sent));
-                if taken && self.files.observe(node, stat.version, sent) {
+                let trust = self.trust();
+                let (node, counts) = self.names.learn(stat, known, &trust);
+                if counts && self.files.observe(node, stat.version, known, &trust) {
                     self.invalidate(Invalidate::Node { node, offset: 0, length: 0 });
                 }
                 node

@@ -13,12 +13,14 @@
 pub mod call;
 mod core;
 mod files;
+mod leases;
 mod link;
 mod operation;
 mod present;
+mod recall;
 mod requests;
 mod status;
 
 pub use core::{Attachment, Client, Config, Lane, Output};
 pub use link::LinkState;
-pub use status::{Counters, RequestCount, Snapshot};
+pub use status::{Counters, LeaseStatus, RequestCount, Snapshot};

@@ -71,8 +71,9 @@ impl Client {
         }
         self.link.state = LinkState::Down(now);
         self.link.losses += 1;
+        self.leases_lost();
         for pending in self.requests.interrupted() {
-            operation::fail(self, pending, Errno::Io);
+            operation::give_up(self, pending, Errno::Io);
         }
     }
 
@@ -92,6 +93,7 @@ impl Client {
         if attachment.boot != self.attachment.boot {
             self.files.doubt_uncommitted();
         }
+        self.leases_attached(attachment.leases.as_ref());
         self.attachment = attachment;
         self.send_waiting();
     }
@@ -129,7 +131,7 @@ impl Client {
     /// Nobody waits longer than the deadline.
     fn give_up(&mut self) {
         for pending in self.requests.give_up_waiting() {
-            operation::fail(self, pending, Errno::HostDown);
+            operation::give_up(self, pending, Errno::HostDown);
         }
         if let Some(deadline) = self.config.deadline
             && self.now.0 > deadline.as_nanos() as u64

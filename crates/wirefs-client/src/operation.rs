@@ -4,6 +4,7 @@ pub(crate) mod access;
 pub(crate) mod allocate;
 pub(crate) mod attributes;
 pub(crate) mod commit;
+pub(crate) mod concerned;
 pub(crate) mod copy;
 pub(crate) mod fetch;
 pub(crate) mod flush;
@@ -127,8 +128,53 @@ impl Pending {
     }
 }
 
+/// The nodes that the kernel uses by a call: it knows them.
+fn used(call: &Call<'_>) -> [Option<NodeId>; 2] {
+    match *call {
+        Call::Forget { .. } | Call::Interrupt { .. } => [None, None],
+        Call::Rename { parent, to_parent, .. } => [Some(parent), Some(to_parent)],
+        Call::Link { node, parent, .. } => [Some(node), Some(parent)],
+        Call::CopyRange { from, to, .. } => [Some(from), Some(to)],
+        Call::Lookup { parent, .. }
+        | Call::Mknod { parent, .. }
+        | Call::Mkdir { parent, .. }
+        | Call::Symlink { parent, .. }
+        | Call::Create { parent, .. }
+        | Call::Tmpfile { parent, .. }
+        | Call::Unlink { parent, .. }
+        | Call::Rmdir { parent, .. } => [Some(parent), None],
+        Call::Getattr { node, .. }
+        | Call::Setattr { node, .. }
+        | Call::Readlink { node }
+        | Call::Open { node, .. }
+        | Call::Read { node, .. }
+        | Call::Write { node, .. }
+        | Call::Flush { node, .. }
+        | Call::Release { node, .. }
+        | Call::Fsync { node, .. }
+        | Call::Opendir { node }
+        | Call::Readdir { node, .. }
+        | Call::Releasedir { node, .. }
+        | Call::Fsyncdir { node, .. }
+        | Call::Syncfs { node }
+        | Call::Statfs { node }
+        | Call::Setxattr { node, .. }
+        | Call::Getxattr { node, .. }
+        | Call::Listxattr { node, .. }
+        | Call::Removexattr { node, .. }
+        | Call::Access { node, .. }
+        | Call::Getlk { node, .. }
+        | Call::Setlk { node, .. }
+        | Call::Fallocate { node, .. }
+        | Call::Lseek { node, .. } => [Some(node), None],
+    }
+}
+
 /// Starts a call.
 pub(crate) fn start(client: &mut Client, id: CallId, caller: Caller, call: Call<'_>) {
+    for node in used(&call).into_iter().flatten() {
+        client.names.used(node);
+    }
     if let Err(errno) = try_start(client, id, caller, call) {
         client.fail(id, errno);
     }
@@ -286,6 +332,12 @@ pub(crate) fn finish(client: &mut Client, outstanding: Outstanding, reply: Reply
         // A reply of another kind than was asked for: the server's fault, the caller's loss.
         (pending, _) => fail(client, pending, Errno::Protocol),
     }
+}
+
+/// The outcome of a request will not be told.
+pub(crate) fn give_up(client: &mut Client, pending: Pending, errno: Errno) {
+    concerned::doubt(client, &pending);
+    fail(client, pending, errno);
 }
 
 /// A request failed.

@@ -3,20 +3,35 @@
 use crate::call::{Caller, Entry};
 use crate::core::Client;
 use std::time::Duration;
-use wirefs_cache::NodeId;
+use wirefs_cache::{Known, NodeId};
 use wirefs_op::message::target::{NOFD, Place, Target};
-use wirefs_op::{Cred, Errno, SetStat, Stat, Time, TreePath};
+use wirefs_op::{Cred, Errno, SetStat, Stat, TreePath};
 
 impl Client {
-    /// For how long something asked for at `at` may still be believed.
-    pub(crate) fn ttl(&self, at: Time) -> Duration {
-        (at + self.config.mode.window()) - self.now
+    /// For how long the kernel may believe a name.
+    fn name_ttl(&self, known: Known) -> Duration {
+        let ttl = self.trust().ttl(known);
+        self.config.name_ttl_max.map_or(ttl, |max| ttl.min(max))
+    }
+
+    /// For how long the kernel may believe that `name` is not in `parent`.
+    pub(crate) fn absent_ttl(&mut self, parent: NodeId, name: &[u8], known: Known) -> Duration {
+        let ttl = self.name_ttl(known);
+        // What is promised has to be taken back: it must be remembered that it was told.
+        if known.leased && !ttl.is_zero() && !self.names.tell_absent(parent, name) {
+            return Duration::ZERO;
+        }
+        ttl
     }
 
     pub(crate) fn is_fresh(&self, node: NodeId) -> bool {
-        let window = self.config.mode.window();
-        !self.files.is_writing(node)
-            && self.names.node(node).is_some_and(|node| node.is_fresh(self.now, window))
+        !self.files.is_writing(node) && self.names.node(node).is_some_and(|node| node.is_fresh(&self.trust()))
+    }
+
+    /// Whether the kernel may be told of the node what is known of it. With leases a name may be known for long whose attributes are
+    /// not: their asking costs nothing more, since whoever looks a name up wants them next.
+    pub(crate) fn may_show(&self, node: NodeId) -> bool {
+        !self.config.mode.takes_leases() || self.files.is_writing(node) || self.is_fresh(node)
     }
 
     /// Attributes as the kernel gets them: the server's user shown as the mounting user unless the server acts for
@@ -56,16 +71,16 @@ impl Client {
         let ttl = if self.files.is_writing(node) {
             Duration::ZERO
         } else {
-            known.known_at.map_or(Duration::ZERO, |at| self.ttl(at))
+            known.known.map_or(Duration::ZERO, |known| self.trust().ttl(known))
         };
         Some((self.present(&known.stat), ttl))
     }
 
-    /// What a lookup of a name that was found at `at` to be this node tells the kernel; counts the lookup.
-    pub(crate) fn entry(&mut self, node: NodeId, at: Time) -> Result<Entry, Errno> {
+    /// What a lookup of a name that is known to be this node tells the kernel; counts the lookup.
+    pub(crate) fn entry(&mut self, node: NodeId, name: Known) -> Result<Entry, Errno> {
         let (stat, attr_ttl) = self.shown_attr(node).ok_or(Errno::Stale)?;
         self.names.count(node);
-        Ok(Entry { node, stat, entry_ttl: self.ttl(at), attr_ttl })
+        Ok(Entry { node, stat, entry_ttl: self.name_ttl(name), attr_ttl })
     }
 
     /// How a request names this node: by an open file's fd where there is one, by path else.

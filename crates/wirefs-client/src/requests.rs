@@ -81,7 +81,9 @@ pub(crate) fn lane(request: &Request) -> Lane {
         | Request::Ping(_)
         | Request::Statfs(_)
         | Request::Lock(_)
-        | Request::Seek(_) => Lane::Queries,
+        | Request::Seek(_)
+        | Request::Find(_)
+        | Request::Recalled(_) => Lane::Queries,
     }
 }
 
@@ -91,7 +93,11 @@ pub(crate) fn is_repeatable(request: &Request) -> bool {
         Request::Put(put) => {
             !put.mode.has(PutMode::CREATE) && !put.mode.has(PutMode::APPEND) && !put.mode.has(PutMode::REMOVE)
         }
-        Request::Remove(_) | Request::Rename(_) | Request::Link(_) | Request::Copy(_) => false,
+        Request::Remove(_)
+        | Request::Rename(_)
+        | Request::Link(_)
+        | Request::Copy(_)
+        | Request::Recalled(_) => false,
         Request::Xattr(xattr) => matches!(xattr.action, XattrAction::Read | XattrAction::List),
         Request::Lock(lock) => matches!(lock.action, LockAction::Test | LockAction::Set | LockAction::Wait),
         Request::Get(_)
@@ -102,7 +108,8 @@ pub(crate) fn is_repeatable(request: &Request) -> bool {
         | Request::Flush(_)
         | Request::Ping(_)
         | Request::Statfs(_)
-        | Request::Seek(_) => true,
+        | Request::Seek(_)
+        | Request::Find(_) => true,
     }
 }
 
@@ -197,6 +204,11 @@ impl Requests {
     /// When the request under this tag was sent.
     pub(crate) fn sent_at(&self, tag: Tag) -> Option<Time> {
         self.sent.get(&tag).map(|outstanding| outstanding.sent)
+    }
+
+    /// When the oldest of the requests under way was sent.
+    pub(crate) fn oldest(&self) -> Option<Time> {
+        self.sent.values().map(|outstanding| outstanding.sent).min()
     }
 
     /// Whether `wanted` says yes to any, sent or waiting.

@@ -4,6 +4,7 @@ use crate::core::Client;
 use crate::link::LinkState;
 use std::collections::BTreeMap;
 use std::time::Duration;
+use wirefs_op::message::attach::Watch;
 use wirefs_op::{Request, Time};
 
 /// How often one kind of request was made.
@@ -50,6 +51,21 @@ impl Counters {
     }
 }
 
+/// What the server has promised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeaseStatus {
+    /// Objects known whose attributes are leased.
+    pub objects: usize,
+    /// Names in listings that are leased.
+    pub names: usize,
+    /// Whether that counts at the moment: the server was heard of late.
+    pub are_valid: bool,
+    /// Recalls answered since the mount began.
+    pub recalls: u64,
+    /// Which programs at the server it notices.
+    pub watch: Watch,
+}
+
 /// The client at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
@@ -73,6 +89,8 @@ pub struct Snapshot {
     pub nodes: usize,
     /// Bytes of contents remembered.
     pub cached_bytes: usize,
+    /// What is leased; `None` where the mode or the server does without.
+    pub leases: Option<LeaseStatus>,
     /// When this is.
     pub at: Time,
 }
@@ -91,7 +109,19 @@ impl Client {
             unacknowledged_bytes: self.files.unacknowledged(),
             nodes: self.names.len(),
             cached_bytes: self.files.cached_bytes(),
+            leases: self.leases.are_agreed().then(|| self.lease_status()),
             at: self.now,
+        }
+    }
+
+    fn lease_status(&self) -> LeaseStatus {
+        let trust = self.trust();
+        LeaseStatus {
+            objects: self.names.leased(&trust),
+            names: self.directories.leased(&trust),
+            are_valid: trust.is_valid,
+            recalls: self.leases.recalls,
+            watch: self.leases.watch(),
         }
     }
 

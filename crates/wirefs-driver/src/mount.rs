@@ -8,12 +8,14 @@
 //!
 //! A warm answer is given by the FUSE thread that read the request. A miss is sent by it, and answered by the thread
 //! that reads the carrier. Invalidations wait for the kernel, which may wait for our answers: they have a thread of
-//! their own, and so have the answers that must come after them.
+//! their own, and so have the answers and frames that must come after them. Another looks after frames that would wait there for
+//! too long.
 
 mod engine;
 mod front;
 mod handshake;
 mod invalidation;
+mod notices;
 mod random;
 mod signals;
 mod status;

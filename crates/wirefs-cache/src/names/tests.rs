@@ -19,15 +19,24 @@ pub(crate) fn stat(ino: u64, kind: Kind) -> Stat {
         mtime: Timestamp::default(),
         ctime: Timestamp::default(),
         without_xattrs: true,
+        leased: false,
     }
 }
 
+fn trust(now: u64) -> Trust {
+    Trust::within(Time(now), Duration::from_nanos(5))
+}
+
+fn learn(names: &mut Names, stat: &Stat, at: u64) -> NodeId {
+    names.learn(stat, Known::since(Time(at)), &trust(at)).0
+}
+
 fn tree() -> (Names, NodeId, NodeId) {
-    let mut names = Names::new(stat(1, Kind::Directory), Time(0));
-    let dir = names.learn(&stat(2, Kind::Directory), Time(1));
+    let mut names = Names::new(stat(1, Kind::Directory), Known::since(Time(0)));
+    let dir = learn(&mut names, &stat(2, Kind::Directory), 1);
     names.link(ROOT, b"dir", dir);
     names.count(dir);
-    let file = names.learn(&stat(3, Kind::File), Time(1));
+    let file = learn(&mut names, &stat(3, Kind::File), 1);
     names.link(dir, b"file", file);
     names.count(file);
     (names, dir, file)
@@ -43,7 +52,7 @@ fn a_path_follows_the_directory_when_it_is_renamed() {
 #[test]
 fn an_exchange_swaps_both_names() {
     let (mut names, dir, file) = tree();
-    let other = names.learn(&stat(4, Kind::File), Time(1));
+    let other = learn(&mut names, &stat(4, Kind::File), 1);
     names.link(ROOT, b"other", other);
     names.rename((dir, b"file"), (ROOT, b"other"), true);
     assert_eq!(names.path(file).unwrap().as_bytes(), b"other");
@@ -65,19 +74,18 @@ fn attributes_asked_for_before_a_local_change_do_not_undo_it() {
     let (mut names, _, file) = tree();
     let mut after = stat(3, Kind::File);
     after.size = 7;
-    names.changed(file, Some(&after), Time(8), Time(10));
-    names.learn(&stat(3, Kind::File), Time(9));
+    names.changed(file, Some(&after), Known::since(Time(8)), Time(10));
+    learn(&mut names, &stat(3, Kind::File), 9);
     assert_eq!(names.node(file).unwrap().stat.size, 7);
-    names.learn(&stat(3, Kind::File), Time(11));
+    learn(&mut names, &stat(3, Kind::File), 11);
     assert_eq!(names.node(file).unwrap().stat.size, 0);
 }
 
 #[test]
 fn freshness_ends_with_the_window() {
     let (names, _, file) = tree();
-    let window = Duration::from_nanos(5);
-    assert!(names.node(file).unwrap().is_fresh(Time(5), window));
-    assert!(!names.node(file).unwrap().is_fresh(Time(6), window));
+    assert!(names.node(file).unwrap().is_fresh(&trust(5)));
+    assert!(!names.node(file).unwrap().is_fresh(&trust(6)));
 }
 
 #[test]
@@ -88,7 +96,7 @@ fn a_forgotten_node_is_gone_once_nothing_holds_it() {
     assert!(names.node(file).is_some());
     names.release(file);
     assert!(names.node(file).is_none() && names.child(dir, b"file").is_none());
-    assert_ne!(names.learn(&stat(3, Kind::File), Time(2)), file);
+    assert_ne!(learn(&mut names, &stat(3, Kind::File), 2), file);
 }
 
 #[test]
@@ -100,4 +108,36 @@ fn of_several_names_the_one_that_was_seen_last_makes_the_path() {
     assert_eq!(names.path(file).unwrap().as_bytes(), b"dir/file");
     names.unlink(dir, b"file");
     assert_eq!(names.path(file).unwrap().as_bytes(), b"zz");
+}
+
+#[test]
+fn an_own_change_that_is_answered_after_a_later_one_does_not_undo_it() {
+    let (mut names, _, file) = tree();
+    let size = |size| Stat { size, ..stat(3, Kind::File) };
+    names.changed(file, Some(&size(20)), Known::since(Time(6)), Time(10));
+    names.changed(file, Some(&size(10)), Known::since(Time(5)), Time(11));
+    let node = names.node(file).unwrap();
+    assert_eq!((node.stat.size, node.known), (20, None));
+}
+
+#[test]
+fn the_names_that_the_kernel_was_told_are_those_of_nodes_that_it_holds() {
+    let (mut names, dir, file) = tree();
+    let listed = learn(&mut names, &stat(4, Kind::File), 1);
+    names.link(dir, b"listed", listed);
+    assert_eq!(names.told_names(dir).collect::<Vec<_>>(), [b"file"]);
+    assert_eq!(names.held_by_kernel().collect::<Vec<_>>(), [ROOT, dir, file]);
+    names.forget(file, 1);
+    assert_eq!(names.told_names(dir).count(), 0);
+}
+
+#[test]
+fn a_node_that_the_kernel_let_go_is_not_known_to_be_there_until_it_is_used_again() {
+    let (mut names, _, file) = tree();
+    assert!(!names.node(file).unwrap().is_used());
+    names.used(file);
+    names.count(file);
+    assert!(names.node(file).unwrap().is_used());
+    names.forget(file, 1);
+    assert!(!names.node(file).unwrap().is_used());
 }

@@ -13,6 +13,13 @@ pub(crate) struct Allocating {
     node: NodeId,
 }
 
+impl Allocating {
+    /// The file.
+    pub(crate) fn node(&self) -> NodeId {
+        self.node
+    }
+}
+
 /// # Cost
 /// 1 round trip.
 pub(crate) fn start(

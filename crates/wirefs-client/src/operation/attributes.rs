@@ -4,7 +4,7 @@ use crate::call::{Answer, CallId, Handle, Invalidate};
 use crate::core::Client;
 use crate::operation::Pending;
 use std::time::Duration;
-use wirefs_cache::NodeId;
+use wirefs_cache::{Known, NodeId};
 use wirefs_op::message::get::{GetMode, Rget, Tget};
 use wirefs_op::message::put::{PutMode, Rput, Tput};
 use wirefs_op::wire::Data;
@@ -70,11 +70,16 @@ pub(crate) fn got(client: &mut Client, getting: Getting, sent: Time, got: Rget) 
         return client.fail(call, Errno::Protocol);
     }
     client.refresh(&stat, sent);
+    let told = client.known(&stat, sent);
+    // An own change that was sent later and answered earlier left newer ones, of which these may know nothing.
+    let newer = client.names.node(node).filter(|_| client.files.is_known_since(node, sent));
+    let (stat, known) = newer.map_or((stat, Some(told)), |newer| (newer.stat, newer.known));
     let mut shown = client.present(&stat);
     // Ordered behind the writes that were on their way then; later ones may have made the file longer since.
     shown.size = client.files.size_for_writers(node, shown.size);
     let overtaken = client.names.node(node).is_none_or(|known| sent < known.changed_at);
-    let ttl = if overtaken || client.files.is_writing(node) { Duration::ZERO } else { client.ttl(sent) };
+    let known = known.filter(|_| !overtaken && !client.files.is_writing(node));
+    let ttl = known.map_or(Duration::ZERO, |known| client.trust().ttl(known));
     client.answer(call, Answer::Attr(shown, ttl));
 }
 
@@ -127,32 +132,52 @@ pub(crate) fn took_effect(
     stat: Option<&Stat>,
     sent: Time,
 ) {
-    let now = client.now;
+    let (now, trust) = (client.now, client.trust());
+    let as_of = stat.map_or(Known::since(sent), |stat| client.known(stat, sent));
     let foreign = match stat {
         Some(stat) => {
             let known = client.names.node(node).map(|known| known.stat);
             let untouched = known.filter(|known| known.mtime == stat.mtime).map(|known| known.version);
             // No object's version is 0.
             let before = before.or(untouched).unwrap_or(0);
-            client.files.advance(node, before, stat.version, sent)
+            client.files.advance(node, before, stat.version, as_of, &trust)
         }
         None => false,
     };
     if client.files.is_writing(node) {
         // The size that later writes made it is not undone by this one's.
         let stat = stat.map(|stat| Stat { size: client.files.size_for_writers(node, stat.size), ..*stat });
-        client.names.changed(node, stat.as_ref(), sent, now);
+        client.names.changed(node, stat.as_ref(), as_of, now);
         client.names.doubt(node);
     } else {
-        client.names.changed(node, stat, sent, now);
+        client.names.changed(node, stat, as_of, now);
     }
-    if let Some(stat) = client.names.node(node).map(|known| known.stat) {
-        for (dir, name) in client.names.links(node) {
-            client.directories.touched(dir, &name, &stat);
-        }
-    }
+    tell_listings(client, node, sent);
     if foreign {
         client.invalidate(Invalidate::Node { node, offset: 0, length: 0 });
+    }
+}
+
+/// Takes in what an own change of a node left behind as far as its attributes go: those of a directory in which a name changed, or of
+/// what lost one, of which nobody says what they are.
+pub(crate) fn changed(client: &mut Client, node: NodeId, stat: Option<&Stat>, sent: Time) {
+    let as_of = stat.map_or(Known::since(sent), |stat| client.known(stat, sent));
+    client.names.changed(node, stat, as_of, client.now);
+    tell_listings(client, node, sent);
+}
+
+/// The listings that name a node say what it is since an own change.
+fn tell_listings(client: &mut Client, node: NodeId, sent: Time) {
+    let Some(known) = client.names.node(node) else { return };
+    let stat = Stat { leased: known.known.is_some_and(|known| known.leased), ..known.stat };
+    let links = client.names.links(node);
+    // A name that is not known here may be in a listing nevertheless.
+    let others = stat.kind != Kind::Directory && stat.nlink as usize > links.len();
+    if others || links.is_empty() {
+        client.directories.outdate(stat.id, client.now);
+    }
+    for (dir, name) in links {
+        client.directories.touched(dir, &name, &stat, sent);
     }
 }
 

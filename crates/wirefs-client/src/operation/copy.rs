@@ -16,6 +16,13 @@ pub(crate) struct Copying {
     to: NodeId,
 }
 
+impl Copying {
+    /// The file that is written.
+    pub(crate) fn to(&self) -> NodeId {
+        self.to
+    }
+}
+
 /// # Cost
 /// 1 round trip.
 pub(crate) fn start(

@@ -4,7 +4,7 @@ use crate::call::{Answer, Handle, Invalidate};
 use crate::core::Client;
 use crate::files::Reader;
 use crate::operation::{Pending, attributes};
-use wirefs_cache::NodeId;
+use wirefs_cache::{Known, NodeId};
 use wirefs_op::limits::DATA_BYTES_MAX;
 use wirefs_op::message::get::{GetMode, GotMode, Rget, Tget};
 use wirefs_op::message::target::NOFD;
@@ -91,7 +91,7 @@ pub(crate) fn next_gap(client: &mut Client, node: NodeId, start: u64, end: u64) 
 fn send(client: &mut Client, node: NodeId, handle: Handle, start: u64, end: u64) -> Result<(), Errno> {
     let target = client.target(node, Some(handle))?;
     let asks_fd =
-        client.files.open(handle).is_some_and(|open| open.fd == NOFD && !open.fd_asked) && start < end;
+        client.files.open(handle).is_some_and(|open| open.fd() == NOFD && !open.fd_asked) && start < end;
     let keep = asks_fd || target.fd != NOFD;
     let mode = GetMode::STAT
         .and_if(start < end, GetMode::DATA)
@@ -172,7 +172,7 @@ fn done(client: &mut Client, fetching: &Fetching) {
     if fetching.opens
         && let Some(open) = client.files.open_mut(fetching.handle)
     {
-        open.fd_asked = open.fd != NOFD;
+        open.fd_asked = open.fd() != NOFD;
     }
     client.names.release(fetching.node);
 }
@@ -238,10 +238,10 @@ fn reader_alone(client: &mut Client, node: NodeId, reader: &Reader) {
 /// The data for a read, if all of it is known and was valid when the read began, or later.
 pub(crate) fn try_read(client: &mut Client, node: NodeId, reader: &Reader) -> Option<Answer> {
     let size = client.names.node(node)?.stat.size;
-    let window = client.config.mode.window();
+    let trust = client.trust();
     let contents = client.files.known(node)?;
-    let valid = contents.valid_at.is_some_and(|at| reader.since < at + window || at >= reader.since);
-    if !valid {
+    let is_valid = |valid: Known| valid.at >= reader.since || trust.believes_since(valid, reader.since);
+    if !contents.valid.is_some_and(is_valid) {
         return None;
     }
     let end = reader.end.min(size);

@@ -2,6 +2,7 @@
 
 use crate::call::{Answer, CallId};
 use crate::core::Client;
+use crate::operation::concerned::Concerned;
 use crate::operation::{Pending, attributes};
 use wirefs_cache::NodeId;
 use wirefs_op::message::link::{Rlink, Tlink};
@@ -13,6 +14,13 @@ pub(crate) struct Linking {
     node: NodeId,
     parent: NodeId,
     name: Vec<u8>,
+}
+
+impl Linking {
+    /// What it is about.
+    pub(crate) fn concerned(&self) -> Concerned {
+        Concerned { names: vec![(self.parent, self.name.clone())], nodes: vec![self.node] }
+    }
 }
 
 /// # Cost
@@ -36,12 +44,13 @@ pub(crate) fn finish(client: &mut Client, linking: Linking, sent: Time, linked: 
     client.files.write_answered(node, 0);
     client.names.link(parent, &name, node);
     attributes::took_effect(client, node, None, linked.stat.as_ref(), sent);
+    let known = client.known_own(parent, &name, linked.dir.as_ref(), sent);
     match linked.stat.as_ref() {
-        Some(stat) => client.directories.added(parent, &name, stat, now),
+        Some(stat) => client.directories.added(parent, &name, stat, known, now),
         None => client.directories.changed(parent, now),
     }
-    client.names.changed(parent, linked.dir.as_ref(), sent, now);
-    match client.entry(node, sent) {
+    attributes::changed(client, parent, linked.dir.as_ref(), sent);
+    match client.entry(node, known) {
         Ok(entry) => client.answer(call, Answer::Entry(entry)),
         Err(errno) => client.fail(call, errno),
     }

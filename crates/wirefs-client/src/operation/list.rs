@@ -1,17 +1,17 @@
 //! Opendir and readdir: whole directories with their attributes, in one request.
 
-use crate::call::{Answer, CallId, Handle, Listed, PageCache};
+use crate::call::{Answer, CallId, Entry, Handle, Listed, PageCache};
 use crate::core::Client;
 use crate::files::{OpenDirectory, WaitingReaddir};
 use crate::operation::{Pending, attributes};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-use wirefs_cache::{Fetch, NodeId};
+use wirefs_cache::{Fetch, Known, NodeId};
 use wirefs_op::listing::entries;
 use wirefs_op::message::flush::Tflush;
 use wirefs_op::message::get::{GetMode, GotMode, Rget, Tget};
-use wirefs_op::{DirEntry, Errno, Kind, Request, Tag, Time};
+use wirefs_op::{DirEntry, Errno, Kind, Request, Stat, Tag, Time};
 
 /// Names that were asked for singly in one directory before its listing is fetched.
 const MISSES_BEFORE_LISTING: u32 = 2;
@@ -56,14 +56,20 @@ pub(crate) struct Listing {
     node: NodeId,
     /// The open directory that it is for; `None`: fetched for the sake of lookups.
     handle: Option<Handle>,
-    /// The opendir that waits for its beginning.
-    opening: Option<CallId>,
+    /// The opendir that waits for its beginning, and since when.
+    opening: Option<(CallId, Time)>,
+    /// The directory is leased, as its first reply says.
+    is_leased: bool,
     gathered: Vec<DirEntry>,
     /// It was asked for to its end.
     is_whole: bool,
 }
 
 impl Listing {
+    fn of(node: NodeId) -> Listing {
+        Listing { node, handle: None, opening: None, is_leased: false, gathered: Vec::new(), is_whole: true }
+    }
+
     pub(crate) fn restart(&mut self) -> bool {
         self.gathered.clear();
         self.handle.is_some() || self.opening.is_some()
@@ -75,8 +81,8 @@ pub(crate) fn note_miss(client: &mut Client, dir: NodeId) {
     if client.config.mode.fetch == Fetch::Exact {
         return;
     }
-    let (now, window) = (client.now, client.config.mode.window());
-    if client.misses.count(dir, now, window) == MISSES_BEFORE_LISTING {
+    let (now, span) = (client.now, client.config.mode.foresight());
+    if client.misses.count(dir, now, span) == MISSES_BEFORE_LISTING {
         ask_unasked(client, dir, UNASKED_BYTES_MAX);
     }
 }
@@ -86,16 +92,18 @@ fn ask_unasked(client: &mut Client, dir: NodeId, bytes_max: u32) {
     if let Ok(target) = client.target(dir, None) {
         let mode = GetMode::DATA.and(GetMode::STAT);
         let get = Tget { target, mode, nmsgs: 0, offset: 0, count: bytes_max };
-        let listing =
-            Listing { node: dir, handle: None, opening: None, gathered: Vec::new(), is_whole: false };
-        client.send(Request::Get(get), Pending::List(listing));
+        client.send(Request::Get(get), Pending::List(Listing { is_whole: false, ..Listing::of(dir) }));
     }
 }
 
 /// A directory is being worked in: a short listing is asked for again before it is too old, so that nobody waits for it.
 pub(crate) fn renew(client: &mut Client, dir: NodeId) {
-    let Some((entries, at)) = client.directories.extent(dir) else { return };
-    let is_old = client.now.since(at) * 2 >= client.config.mode.window();
+    let Some((entries, known)) = client.directories.extent(dir) else { return };
+    let window = client.config.mode.window();
+    let is_old = client.now.since(known.at) * 2 >= window;
+    if window.is_zero() || client.trust().holds(known) {
+        return;
+    }
     let is_coming = |pending: &Pending| matches!(pending, Pending::List(listing) if listing.node == dir);
     if is_old && entries <= RENEWED_ENTRIES_MAX && !client.requests.any(is_coming) {
         ask_unasked(client, dir, AHEAD_BYTES_MAX);
@@ -104,39 +112,40 @@ pub(crate) fn renew(client: &mut Client, dir: NodeId) {
 
 /// Who lists a second directory within another is walking the tree: the next ones are listed ahead of it.
 fn walk_ahead(client: &mut Client, node: NodeId) {
-    let (now, window) = (client.now, client.config.mode.window());
+    let (now, span, trust) = (client.now, client.config.mode.foresight(), client.trust());
     let parent = client.names.parent(node);
     if client.config.mode.fetch == Fetch::Exact || parent == node {
         return;
     }
     // Slower than that, and what is listed ahead is too old when its turn comes.
-    if client.walks.count(parent, now, window) < 2 {
+    if client.walks.count(parent, now, span) < 2 {
         return;
     }
     let links = client.names.links(node);
     let Some((_, name)) = links.iter().find(|(dir, _)| *dir == parent) else { return };
     for next in client.names.directories_after(parent, name, AHEAD_MAX) {
         let is_coming = |pending: &Pending| matches!(pending, Pending::List(listing) if listing.node == next);
-        if !client.directories.is_fresh(next, now, window) && !client.requests.any(is_coming) {
+        if !client.directories.is_fresh(next, &trust) && !client.requests.any(is_coming) {
             ask_unasked(client, next, AHEAD_BYTES_MAX);
         }
     }
 }
 
-/// Takes the listing for an opendir that is on its way already, if it was asked for within the window.
+/// Takes the listing for an opendir that is on its way already, if it was asked for within the window, or may turn out to be leased.
 fn join(client: &mut Client, call: CallId, node: NodeId) -> bool {
     let is_free = |pending: &Pending| {
         matches!(pending, Pending::List(listing)
             if listing.node == node && listing.handle.is_none() && listing.opening.is_none())
     };
     let Some(tag) = client.requests.find(is_free) else { return false };
-    let window = client.config.mode.window();
-    if client.requests.sent_at(tag).is_none_or(|sent| client.now >= sent + window) {
+    let (now, trust) = (client.now, client.trust());
+    let may_do = |sent| trust.is_valid || trust.believes(Known::since(sent));
+    if !client.requests.sent_at(tag).is_some_and(may_do) {
         return false;
     }
     match client.requests.pending_mut(tag) {
         Some(Pending::List(listing)) => {
-            listing.opening = Some(call);
+            listing.opening = Some((call, now));
             true
         }
         _ => false,
@@ -146,15 +155,20 @@ fn join(client: &mut Client, call: CallId, node: NodeId) -> bool {
 /// # Cost
 /// 0 round trips when the listing is known and valid, else 1.
 pub(crate) fn open(client: &mut Client, call: CallId, node: NodeId) -> Result<(), Errno> {
-    let known = client.directories.snapshot(node, client.now, client.config.mode.window());
-    if let Some((entries, listed_at)) = known {
+    let trust = client.trust();
+    if let Some((entries, listed)) = client.directories.snapshot(node, &trust) {
         client.counters.name_hits += 1;
-        let handle = opened(client, node, entries, listed_at, true);
-        client.answer(call, Answer::Opened(handle, PageCache::Drop));
+        let is_kept = trust.holds(listed) && client.files.keeps_listing(node);
+        let handle = opened(client, node, entries, listed, client.now);
+        if let Some(open) = client.files.directory_mut(handle) {
+            (open.complete, open.is_kept) = (true, is_kept);
+        }
+        let pages = if is_kept { PageCache::Keep } else { PageCache::Drop };
+        client.answer(call, Answer::Opened(handle, pages));
     } else {
         client.counters.name_misses += 1;
         if !join(client, call, node) {
-            ask(client, node, None, Some(call))?;
+            ask(client, node, None, Some((call, client.now)))?;
         }
     }
     walk_ahead(client, node);
@@ -165,15 +179,17 @@ fn opened(
     client: &mut Client,
     node: NodeId,
     entries: Arc<Vec<DirEntry>>,
-    listed_at: Time,
-    complete: bool,
+    listed: Known,
+    taken_at: Time,
 ) -> Handle {
     client.names.hold(node);
     client.files.directory_opened(OpenDirectory {
         node,
         entries,
-        listed_at,
-        complete,
+        listed,
+        taken_at,
+        is_kept: false,
+        complete: false,
         error: None,
         read: false,
         waiting: Vec::new(),
@@ -184,12 +200,12 @@ fn ask(
     client: &mut Client,
     node: NodeId,
     handle: Option<Handle>,
-    opening: Option<CallId>,
+    opening: Option<(CallId, Time)>,
 ) -> Result<(), Errno> {
     let target = client.target(node, None)?;
     let mode = GetMode::DATA.and(GetMode::STAT);
     let get = Tget { target, mode, nmsgs: 0, offset: 0, count: LISTING_BYTES_MAX };
-    let listing = Listing { node, handle, opening, gathered: Vec::new(), is_whole: true };
+    let listing = Listing { handle, opening, ..Listing::of(node) };
     client.send(Request::Get(get), Pending::List(listing));
     Ok(())
 }
@@ -198,19 +214,21 @@ pub(crate) fn finish(client: &mut Client, tag: Tag, mut listing: Listing, sent: 
     let node = listing.node;
     if let Some(stat) = got.stat {
         client.refresh(&stat, sent);
+        listing.is_leased = stat.leased;
     }
+    let listed = listed(client, &listing, sent);
     let Ok(mut new) = entries(got.data.0.clone()) else {
         return failed(client, listing, Errno::Protocol);
     };
-    if let Some(call) = listing.opening.take() {
-        let begun = Arc::new(std::mem::take(&mut listing.gathered));
-        let handle = opened(client, node, begun, sent, false);
-        listing.handle = Some(handle);
-        client.answer(call, Answer::Opened(handle, PageCache::Drop));
+    if let Some((call, since)) = listing.opening.take() {
+        open_with(client, &mut listing, (call, since), sent, listed);
     }
     let handle = listing.handle;
     match handle.map(|handle| client.files.directory_mut(handle)) {
-        Some(Some(open)) => Arc::make_mut(&mut open.entries).append(&mut new),
+        Some(Some(open)) => {
+            (open.listed, open.taken_at) = (listed, sent);
+            Arc::make_mut(&mut open.entries).append(&mut new);
+        }
         // Its reader closed early: the rest is not worth its way.
         Some(None) if !last => return client.send(Request::Flush(Tflush { oldtag: tag }), Pending::Ignore),
         Some(None) => return,
@@ -228,7 +246,7 @@ pub(crate) fn finish(client: &mut Client, tag: Tag, mut listing: Listing, sent: 
         // Asked for ahead and then wanted: from the start once more, in the same order.
         if let Some(open) = handle.and_then(|handle| client.files.directory_mut(handle)) {
             open.entries = Arc::default();
-            open.listed_at = client.now;
+            (open.listed, open.taken_at) = (Known::since(client.now), client.now);
             if let Err(errno) = ask(client, node, handle, None) {
                 return failed(client, listing, errno);
             }
@@ -243,7 +261,7 @@ pub(crate) fn finish(client: &mut Client, tag: Tag, mut listing: Listing, sent: 
             None => listing.gathered,
         };
         if client.config.mode.fetch == Fetch::Blocks {
-            client.directories.store(node, gathered, sent);
+            store(client, node, gathered, listed);
         }
     }
     if let Some(handle) = handle {
@@ -251,9 +269,49 @@ pub(crate) fn finish(client: &mut Client, tag: Tag, mut listing: Listing, sent: 
     }
 }
 
+/// The beginning of a listing is here that an opendir waits for, since then.
+fn open_with(
+    client: &mut Client,
+    listing: &mut Listing,
+    (call, since): (CallId, Time),
+    sent: Time,
+    listed: Known,
+) {
+    let node = listing.node;
+    // Asked for before that, and not promised: it may be too old.
+    if sent < since && !client.trust().believes_since(listed, since) {
+        if let Err(errno) = ask(client, node, None, Some((call, since))) {
+            client.fail(call, errno);
+        }
+        return;
+    }
+    let begun = Arc::new(std::mem::take(&mut listing.gathered));
+    let handle = opened(client, node, begun, listed, sent);
+    listing.handle = Some(handle);
+    client.answer(call, Answer::Opened(handle, PageCache::Drop));
+}
+
+/// As of when a listing is known that was asked for at `sent`.
+fn listed(client: &mut Client, listing: &Listing, sent: Time) -> Known {
+    let id = client.names.node(listing.node).map(|dir| dir.stat.id);
+    id.map_or(Known::since(sent), |id| client.known_object(id, listing.is_leased, sent))
+}
+
+/// Remembers a listing. Of objects that this client changed since it was asked for, it may tell what was before.
+pub(crate) fn store(client: &mut Client, dir: NodeId, mut entries: Vec<DirEntry>, known: Known) {
+    for entry in &mut entries {
+        match client.names.changed_since(entry.stat.id, known.at) {
+            Some(Some((stat, as_of))) => entry.stat = Stat { leased: as_of.leased, ..stat },
+            Some(None) => entry.stat.leased = false,
+            None => {}
+        }
+    }
+    client.directories.store(dir, entries, known, &client.trust());
+}
+
 pub(crate) fn failed(client: &mut Client, listing: Listing, errno: Errno) {
     let errno = attributes::gone(client, listing.node, errno);
-    if let Some(call) = listing.opening {
+    if let Some((call, _)) = listing.opening {
         client.fail(call, errno);
     }
     if let Some(handle) = listing.handle
@@ -271,17 +329,30 @@ pub(crate) fn read(
     handle: Handle,
     wanted: WaitingReaddir,
 ) -> Result<(), Errno> {
-    let (now, window) = (client.now, client.config.mode.window());
+    let trust = client.trust();
     let open = client.files.directory_mut(handle).ok_or(Errno::BadDescriptor)?;
-    // rewinddir: POSIX wants the directory as it is by then.
-    let again = wanted.offset == 0 && open.read && open.complete && now >= open.listed_at + window;
+    let begins = wanted.offset == 0 && open.complete;
+    let mut again = begins && !open.is_kept && open.read && !trust.believes(open.listed);
+    // The kernel keeps what it reads now: that must be the directory as it is, not as it was when it was opened.
+    if begins && open.is_kept {
+        match client.directories.snapshot(node, &trust) {
+            Some((entries, listed)) => {
+                (open.entries, open.listed, open.taken_at) = (entries, listed, client.now);
+            }
+            None => again = true,
+        }
+    }
     open.read = true;
     open.waiting.push(wanted);
+    // rewinddir: POSIX wants the directory as it is by then.
     if again {
         open.entries = Arc::default();
         open.complete = false;
         open.error = None;
-        open.listed_at = now;
+        (open.listed, open.taken_at) = (Known::since(client.now), client.now);
+        if open.is_kept {
+            client.files.keeps_not(node);
+        }
         return ask(client, node, Some(handle), None);
     }
     serve_waiting(client, handle);
@@ -315,7 +386,9 @@ fn pack(
     handle: Handle,
     wanted: &WaitingReaddir,
 ) -> Vec<Listed> {
-    let listed_at = client.files.directory_mut(handle).map_or(client.now, |open| open.listed_at);
+    let now = (Known::since(client.now), client.now);
+    let open = client.files.directory_mut(handle);
+    let (listed, taken_at) = open.map_or(now, |open| (open.listed, open.taken_at));
     let mut room = wanted.bytes_max as usize;
     let mut listing = Vec::new();
     for (index, name) in [b".".as_slice(), b".."].into_iter().enumerate().skip(wanted.offset as usize) {
@@ -330,9 +403,9 @@ fn pack(
         listing.push(Listed { name: name.to_vec(), next: index as u64 + 1, ino, st_mode, entry: None });
     }
     let first = (wanted.offset as usize).saturating_sub(2);
-    // A listing older than an own change of the directory must not bring a removed name back: it is then shown without
+    // Entries taken before an own change of the directory must not bring a removed name back: it is then shown without
     // attributes, upon which the kernel remembers nothing of it.
-    let current = client.names.node(dir).is_some_and(|known| listed_at >= known.changed_at);
+    let current = client.names.node(dir).is_some_and(|known| taken_at >= known.changed_at);
     for (index, entry) in entries.iter().enumerate().skip(first) {
         let cost = (wanted.entry_bytes as usize + entry.name.len()).next_multiple_of(8);
         if cost > room {
@@ -340,18 +413,27 @@ fn pack(
         }
         room -= cost;
         let shown = client.present(&entry.stat);
-        let node = (wanted.with_stats && current).then(|| {
-            let node = client.learn(&entry.stat, listed_at);
-            client.names.link(dir, &entry.name, node);
-            node
-        });
+        let shown_entry =
+            (wanted.with_stats && current).then(|| entry_of(client, dir, entry, listed)).flatten();
         listing.push(Listed {
             name: entry.name.clone(),
             next: index as u64 + 3,
             ino: shown.id.ino,
             st_mode: shown.st_mode(),
-            entry: node.and_then(|node| client.entry(node, listed_at).ok()),
+            entry: shown_entry,
         });
     }
     listing
+}
+
+/// What a lookup of a listed entry would answer.
+fn entry_of(client: &mut Client, dir: NodeId, entry: &DirEntry, listed: Known) -> Option<Entry> {
+    let known = client.directories.attributes_known(&entry.stat, listed.at);
+    let node = client.learn(&entry.stat, known);
+    client.names.link(dir, &entry.name, node);
+    if client.may_show(node) {
+        return client.entry(node, listed).ok();
+    }
+    client.names.drop_if_free(node);
+    None
 }

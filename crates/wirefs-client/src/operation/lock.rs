@@ -4,7 +4,7 @@
 use crate::call::{Answer, CallId, Handle};
 use crate::core::Client;
 use crate::operation::Pending;
-use wirefs_cache::NodeId;
+use wirefs_cache::{Known, NodeId};
 use wirefs_op::message::lock::{LockAction, Rlock, Tlock};
 use wirefs_op::{Errno, LockFamily, LockKind, LockRange, Request, Time};
 
@@ -119,8 +119,12 @@ pub(crate) fn finish(client: &mut Client, locking: Locking, sent: Time, reply: R
     match reply.stat {
         // Attributes as of when the lock was had: what changed before is dropped before its caller goes on.
         Some(stat) if !client.files.is_writing(node) => {
-            client
-                .refresh(&stat, sent.max(client.files.known(node).and_then(|c| c.valid_at).unwrap_or(sent)));
+            let valid = client.files.known(node).and_then(|contents| contents.valid);
+            let known = client.known(&stat, sent);
+            let at = valid.map_or(sent, |valid| valid.at.max(sent));
+            if client.names.of_file(stat.id) == Some(node) {
+                client.learn(&stat, Known { at, ..known });
+            }
         }
         Some(_) => {}
         None => super::fetch::invalidate_pages(client, node),

@@ -3,12 +3,12 @@
 
 use crate::call::{Answer, CallId};
 use crate::core::Client;
-use crate::operation::{Pending, list};
+use crate::operation::{Pending, attributes, list};
 use std::time::Duration;
-use wirefs_cache::{Fetch, Found, NodeId};
+use wirefs_cache::{Fetch, Found, Known, NodeId};
 use wirefs_op::listing::entries;
 use wirefs_op::message::get::{GetMode, GotMode, Rget, Tget};
-use wirefs_op::message::target::Target;
+use wirefs_op::message::target::{NOFD, Target};
 use wirefs_op::{Errno, FileId, Kind, Request, Time, TreePath};
 
 /// Contents that come with a name, in bytes, at most: a third of a round trip's worth on a 10 Mbit/s wire of 85 ms.
@@ -30,21 +30,26 @@ pub(crate) struct Looking {
 /// 0 round trips when the parent's listing is known, else 1.
 pub(crate) fn start(client: &mut Client, call: CallId, parent: NodeId, name: &[u8]) -> Result<(), Errno> {
     let path = client.entry_path(parent, name)?;
-    match client.directories.find(parent, name, client.now, client.config.mode.window()) {
-        Found::Entry(stat, at) => {
+    match client.directories.find(parent, name, &client.trust()) {
+        Found::Entry(found) => {
             super::list::renew(client, parent);
-            client.counters.name_hits += 1;
-            let node = client.learn(&stat, at);
+            let node = client.learn(&found.stat, found.attributes);
             client.names.link(parent, name, node);
-            let entry = client.entry(node, at)?;
-            client.answer(call, Answer::Entry(entry));
-            return Ok(());
+            if client.may_show(node) {
+                client.counters.name_hits += 1;
+                let entry = client.entry(node, found.name)?;
+                client.answer(call, Answer::Entry(entry));
+                return Ok(());
+            }
+            client.names.drop_if_free(node);
+            client.counters.name_misses += 1;
         }
-        Found::Absent(at) => {
+        Found::Absent(known) => {
             super::list::renew(client, parent);
             client.counters.name_hits += 1;
             client.names.unlink(parent, name);
-            client.answer(call, Answer::NoEntry(client.ttl(at)));
+            let ttl = client.absent_ttl(parent, name, known);
+            client.answer(call, Answer::NoEntry(ttl));
             return Ok(());
         }
         Found::Unknown => client.counters.name_misses += 1,
@@ -60,7 +65,9 @@ fn ask(client: &mut Client, path: TreePath, looking: Looking) {
         Fetch::Blocks => (GetMode::STAT.and(GetMode::DATA).and(GetMode::WHOLE), INLINE_BYTES_MAX),
         Fetch::Exact => (GetMode::STAT, 0),
     };
-    let get = Tget { target: Target::at(path), mode, nmsgs: 1, offset: 0, count };
+    let dir = client.names.node(looking.parent).map(|dir| dir.stat.id);
+    let target = Target { path, fd: NOFD, id: dir };
+    let get = Tget { target, mode: mode.and(GetMode::ENTRY), nmsgs: 1, offset: 0, count };
     client.send(Request::Get(get), Pending::Lookup(looking));
 }
 
@@ -83,43 +90,52 @@ fn again(client: &mut Client, looking: Looking) {
 }
 
 pub(crate) fn finish(client: &mut Client, looking: Looking, sent: Time, got: Rget, last: bool) {
+    let name = client.known_name(looking.parent, &looking.name, got.mode.has(GotMode::PLACE), sent);
+    if got.mode.has(GotMode::ABSENT) {
+        return absent(client, looking, name);
+    }
     let Some(stat) = got.stat else {
         return client.fail(looking.call, Errno::Protocol);
     };
     if looking.tries < TRIES_MAX && is_overtaken(client, &looking, Some(stat.id)) {
         return again(client, looking);
     }
+    let known_name = name;
     let Looking { call, parent, name, .. } = looking;
-    let node = client.learn(&stat, sent);
+    let known = client.known(&stat, sent);
+    let node = client.learn(&stat, known);
     client.names.link(parent, &name, node);
-    client.directories.found(parent, &name, Some(&stat), sent);
+    let found = wirefs_op::Stat { leased: known.leased, ..stat };
+    client.directories.found(parent, &name, Some(&found), known_name, &client.trust());
     let whole = got.mode.has(GotMode::DATA) && last && !got.mode.has(GotMode::MORE);
     if whole {
-        remember(client, node, stat.kind, &got.data.0, sent);
+        remember(client, node, stat.kind, &got.data.0, known);
     }
-    match client.entry(node, sent) {
+    match client.entry(node, known_name) {
         Ok(entry) => client.answer(call, Answer::Entry(entry)),
         Err(errno) => client.fail(call, errno),
     }
 }
 
-fn remember(client: &mut Client, node: NodeId, kind: Kind, data: &bytes::Bytes, sent: Time) {
+fn remember(client: &mut Client, node: NodeId, kind: Kind, data: &bytes::Bytes, as_of: Known) {
     match kind {
         Kind::Directory => {
             if let Ok(listing) = entries(data.clone()) {
-                client.directories.store(node, listing, sent);
+                super::list::store(client, node, listing, as_of);
             }
         }
         Kind::File | Kind::Symlink => {
             let Some(known) = client.names.node(node) else {
                 return;
             };
-            let (version, size, overtaken) = (known.stat.version, known.stat.size, sent < known.changed_at);
+            let (version, size, overtaken) =
+                (known.stat.version, known.stat.size, as_of.at < known.changed_at);
             if overtaken || client.files.is_writing(node) || size != data.len() as u64 {
                 return;
             }
             client.files.contents(node);
-            client.files.observe(node, version, sent);
+            let trust = client.trust();
+            client.files.observe(node, version, as_of, &trust);
             if !client.files.is_of(node, version) {
                 return;
             }
@@ -130,17 +146,28 @@ fn remember(client: &mut Client, node: NodeId, kind: Kind, data: &bytes::Bytes, 
     }
 }
 
+fn absent(client: &mut Client, looking: Looking, known: Known) {
+    // It was absent while the call waited, and is what we made it now.
+    if is_overtaken(client, &looking, None) {
+        return client.answer(looking.call, Answer::NoEntry(Duration::ZERO));
+    }
+    let Looking { call, parent, name, .. } = looking;
+    client.names.unlink(parent, &name);
+    client.directories.found(parent, &name, None, known, &client.trust());
+    let ttl = client.absent_ttl(parent, &name, known);
+    client.answer(call, Answer::NoEntry(ttl));
+}
+
 pub(crate) fn failed(client: &mut Client, looking: Looking, errno: Errno) {
-    let overtaken = is_overtaken(client, &looking, None);
-    let Looking { call, parent, name, asked, .. } = looking;
     match errno {
-        // It was absent while the call waited, and is what we made it now.
-        Errno::NotFound if overtaken => client.answer(call, Answer::NoEntry(Duration::ZERO)),
+        // Servers that do not know of ENTRY say so of a name that is not there.
         Errno::NotFound => {
-            client.names.unlink(parent, &name);
-            client.directories.found(parent, &name, None, asked);
-            client.answer(call, Answer::NoEntry(client.config.mode.window()));
+            let known = Known::since(looking.asked);
+            absent(client, looking, known);
         }
-        errno => client.fail(call, errno),
+        errno => {
+            let errno = attributes::gone(client, looking.parent, errno);
+            client.fail(looking.call, errno);
+        }
     }
 }

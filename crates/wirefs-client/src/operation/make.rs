@@ -4,11 +4,11 @@ use crate::call::{Answer, CallId, Caller, OpenHow};
 use crate::core::Client;
 use crate::operation::{Pending, attributes};
 use bytes::Bytes;
-use wirefs_cache::NodeId;
+use wirefs_cache::{Known, NodeId};
 use wirefs_op::message::put::{Create, PutMode, Rput, Tput};
 use wirefs_op::message::target::{NOFD, Target};
 use wirefs_op::wire::Data;
-use wirefs_op::{Errno, Kind, Request, SetStat, Time};
+use wirefs_op::{Errno, Kind, Request, SetStat, Stat, Time};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Making {
@@ -17,6 +17,13 @@ pub(crate) struct Making {
     /// `None` for a file without a name.
     name: Option<Vec<u8>>,
     open: Option<OpenHow>,
+}
+
+impl Making {
+    /// The name that is made.
+    pub(crate) fn place(&self) -> Option<(NodeId, Vec<u8>)> {
+        self.name.clone().map(|name| (self.parent, name))
+    }
 }
 
 struct Wanted<'a> {
@@ -148,21 +155,25 @@ pub(crate) fn finish(client: &mut Client, making: Making, sent: Time, put: Rput)
         return client.fail(call, Errno::Protocol);
     };
     let now = client.now;
-    let node = client.learn(&stat, sent);
+    let known = client.known(&stat, sent);
+    let stat = Stat { leased: known.leased, ..stat };
+    let node = client.learn(&stat, known);
     let created = put.before == 0;
+    let mut known_name = Known::since(sent);
     if let Some(name) = &name {
+        known_name = client.known_own(parent, name, put.dir.as_ref(), sent);
         client.names.link(parent, name, node);
-        client.directories.added(parent, name, &stat, now);
-        client.names.changed(parent, put.dir.as_ref(), sent, now);
+        client.directories.added(parent, name, &stat, known_name, now);
+        attributes::changed(client, parent, put.dir.as_ref(), sent);
     }
     if created && stat.kind == Kind::Directory {
-        client.directories.store(node, Vec::new(), sent);
+        super::list::store(client, node, Vec::new(), known);
     }
     if !created {
         client.files.truncate_contents(node, stat.size);
     }
     attributes::took_effect(client, node, None, Some(&stat), sent);
-    let entry = match client.entry(node, sent) {
+    let entry = match client.entry(node, known_name) {
         Ok(entry) => entry,
         Err(errno) => return client.fail(call, errno),
     };
@@ -172,8 +183,10 @@ pub(crate) fn finish(client: &mut Client, making: Making, sent: Time, put: Rput)
     client.names.hold(node);
     let handle = client.files.opened(node, how, put.fd);
     client.files.contents(node);
-    client.files.observe(node, stat.version, sent);
-    let pages = client.files.page_cache(node, super::open::is_uncached(client, how));
+    let trust = client.trust();
+    client.files.observe(node, stat.version, known, &trust);
+    let uncached = super::open::is_uncached(client, how);
+    let pages = client.files.page_cache(node, uncached, sent, &trust);
     client.answer(call, Answer::Created(entry, handle, pages));
 }
 

@@ -18,11 +18,20 @@ pub(crate) struct Opening {
     how: OpenHow,
 }
 
+impl Opening {
+    /// Whether it changes the file.
+    pub(crate) fn truncates(&self) -> bool {
+        self.how.truncate
+    }
+}
+
 /// An fd asked for on behalf of a file that was opened without one.
 #[derive(Clone, Debug)]
 pub(crate) struct Acquiring {
     handle: Handle,
     id: Option<FileId>,
+    /// The file, where a recall is answered once it is there.
+    recalled: Option<NodeId>,
 }
 
 /// Whether the kernel is to keep no pages for a file opened so: appended data would land in the wrong place in them.
@@ -43,7 +52,7 @@ pub(crate) fn start(
     let cached = !how.write && !uncached && client.is_fresh(node) && is_wholly_known(client, node);
     // A name that is about to go takes a file without an fd with it.
     if cached && !loses_name(client, node) {
-        opened(client, call, node, how, NOFD);
+        opened(client, call, node, how, NOFD, client.now);
         return Ok(());
     }
     let mut target = client.target(node, None)?;
@@ -89,11 +98,12 @@ fn is_wholly_known(client: &Client, node: NodeId) -> bool {
     client.files.known(node).is_some_and(|contents| contents.ranges.known_to(0) >= size)
 }
 
-fn opened(client: &mut Client, call: CallId, node: NodeId, how: OpenHow, fd: Fd) {
+fn opened(client: &mut Client, call: CallId, node: NodeId, how: OpenHow, fd: Fd, sent: Time) {
     client.names.hold(node);
     let handle = client.files.opened(node, how, fd);
     let uncached = is_uncached(client, how);
-    let pages = client.files.page_cache(node, uncached);
+    let trust = client.trust();
+    let pages = client.files.page_cache(node, uncached, sent, &trust);
     client.answer(call, Answer::Opened(handle, pages));
 }
 
@@ -111,7 +121,7 @@ pub(crate) fn finish_reading(client: &mut Client, opening: Opening, sent: Time, 
     if got.mode.has(GotMode::DATA) && !overtaken && is_known {
         client.files.remember_read(node, 0, &got.data.0);
     }
-    opened(client, call, node, how, got.fd);
+    opened(client, call, node, how, got.fd, sent);
 }
 
 pub(crate) fn finish_writing(client: &mut Client, opening: Opening, sent: Time, put: Rput) {
@@ -124,7 +134,7 @@ pub(crate) fn finish_writing(client: &mut Client, opening: Opening, sent: Time, 
     } else if let Some(stat) = put.stat {
         client.refresh(&stat, sent);
     }
-    opened(client, call, node, how, put.fd);
+    opened(client, call, node, how, put.fd, sent);
     if how.truncate {
         super::write::goes_on(client, node);
     }
@@ -148,7 +158,7 @@ pub(crate) fn keep_alive(client: &mut Client, parent: NodeId, name: &[u8]) {
         let Some(open) = client.files.open_mut(handle) else {
             continue;
         };
-        if open.fd != NOFD || open.fd_asked {
+        if open.fd() != NOFD || open.fd_asked {
             continue;
         }
         open.fd_asked = true;
@@ -158,21 +168,32 @@ pub(crate) fn keep_alive(client: &mut Client, parent: NodeId, name: &[u8]) {
         let mode = GetMode::MORE.and(GetMode::ORDERED);
         let id = target.id;
         let get = Tget { target, mode, nmsgs: 1, offset: 0, count: 0 };
-        client.send(Request::Get(get), Pending::AcquireFd(Acquiring { handle, id }));
+        client.send(Request::Get(get), Pending::AcquireFd(Acquiring { handle, id, recalled: None }));
     }
+}
+
+/// Others are about to change or move an open file that has no fd: one is asked for, ahead of own changes, which may wait for those
+/// others. False when it has no name to ask by.
+pub(crate) fn outlive(client: &mut Client, node: NodeId) -> bool {
+    let Some(handle) = client.files.handles_of(node).into_iter().next() else { return false };
+    let Ok(target) = client.target(node, Some(handle)) else { return false };
+    let id = target.id;
+    let get = Tget { target, mode: GetMode::MORE, nmsgs: 1, offset: 0, count: 0 };
+    client.send(Request::Get(get), Pending::AcquireFd(Acquiring { handle, id, recalled: Some(node) }));
+    true
 }
 
 pub(crate) fn acquired(client: &mut Client, acquiring: Acquiring, fd: Fd) {
     take_fd(client, acquiring.handle, acquiring.id, fd);
+    if let Some(node) = acquiring.recalled {
+        client.fd_acquired(node);
+    }
 }
 
 /// Takes the fd that was asked for a file, `id`, opened without one.
 pub(crate) fn take_fd(client: &mut Client, handle: Handle, id: Option<FileId>, fd: Fd) {
-    match client.files.open_mut(handle) {
-        Some(open) if open.fd == NOFD => {
-            open.fd = fd;
-            open.fd_asked = fd != NOFD;
-        }
+    match client.files.open(handle) {
+        Some(open) if open.fd() == NOFD => client.files.set_fd(handle, fd),
         _ => super::release::give_back(client, id, fd, true),
     }
 }

@@ -22,9 +22,9 @@ pub(crate) fn file(
     }
     if let Some(open) = client.files.close(handle) {
         let id = client.names.node(node).map(|known| known.stat.id);
-        give_back(client, id, open.fd, open.how.write);
-        client.names.release(open.node);
-        super::gone(client, open.node);
+        give_back(client, id, open.fd(), open.how.write);
+        client.names.release(open.node());
+        super::gone(client, open.node());
     }
     client.answer(call, Answer::Done);
     Ok(())
@@ -32,7 +32,7 @@ pub(crate) fn file(
 
 /// Closes what was opened for a caller that is gone.
 pub(crate) fn unwanted(client: &mut Client, call: CallId, handle: Handle) {
-    let file = client.files.open(handle).map(|open| open.node);
+    let file = client.files.open(handle).map(|open| open.node());
     let directory = client.files.directory_mut(handle).map(|open| open.node);
     let closed = match (file, directory) {
         (Some(node), _) => self::file(client, call, node, handle, None),

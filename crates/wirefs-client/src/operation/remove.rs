@@ -2,7 +2,7 @@
 
 use crate::call::{Answer, CallId};
 use crate::core::Client;
-use crate::operation::{Pending, open};
+use crate::operation::{Pending, attributes, open};
 use wirefs_cache::NodeId;
 use wirefs_op::message::remove::{Rremove, Tremove};
 use wirefs_op::{Errno, Request, Time};
@@ -42,11 +42,12 @@ pub(crate) fn finish(client: &mut Client, removing: Removing, sent: Time, remove
     let now = client.now;
     if let Some(node) = client.names.unlink(parent, &name) {
         // Link count and ctime changed; nobody said to what.
-        client.names.changed(node, None, sent, now);
+        attributes::changed(client, node, None, sent);
         client.directories.doubt(node);
     }
-    client.directories.removed(parent, &name, now);
-    client.names.changed(parent, removed.dir.as_ref(), sent, now);
+    let known = client.known_own(parent, &name, removed.dir.as_ref(), sent);
+    client.directories.removed(parent, &name, known, now);
+    attributes::changed(client, parent, removed.dir.as_ref(), sent);
     super::list::renew(client, parent);
     client.answer(call, Answer::Done);
 }

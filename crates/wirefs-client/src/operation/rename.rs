@@ -1,9 +1,9 @@
 //! Rename.
 
-use crate::call::{Answer, CallId};
+use crate::call::{Answer, CallId, Invalidate};
 use crate::core::Client;
 use crate::operation::{Pending, attributes, open};
-use wirefs_cache::NodeId;
+use wirefs_cache::{Known, NodeId};
 use wirefs_op::message::rename::{EXCHANGE, Rrename, Trename};
 use wirefs_op::{Errno, Kind, Request, Stat, Time};
 
@@ -18,6 +18,11 @@ pub(crate) struct Renaming {
 }
 
 impl Renaming {
+    /// Both names.
+    pub(crate) fn places(&self) -> [(NodeId, Vec<u8>); 2] {
+        [self.from.clone(), self.to.clone()]
+    }
+
     /// The name that what is moved takes.
     pub(crate) fn replaced(&self) -> (NodeId, Vec<u8>) {
         self.to.clone()
@@ -66,7 +71,7 @@ pub(crate) fn finish(client: &mut Client, renaming: Renaming, sent: Time, rename
         client.names.unlink(from.0, &from.1);
     }
     if let Some(replaced) = replaced {
-        client.names.changed(replaced, None, sent, now);
+        attributes::changed(client, replaced, None, sent);
     }
     if let (Some(moved), Some(stat)) = (moved, renamed.stat.as_ref()) {
         let is_it = client.names.node(moved).is_some_and(|node| node.stat.id == stat.id);
@@ -74,21 +79,38 @@ pub(crate) fn finish(client: &mut Client, renaming: Renaming, sent: Time, rename
             attributes::took_effect(client, moved, None, Some(stat), sent);
         }
     }
+    let gone = client.known_own(from.0, &from.1, renamed.from_dir.as_ref(), sent);
+    let there = client.known_own(to.0, &to.1, renamed.to_dir.as_ref(), sent);
     match (exchange || linked, renamed.stat.as_ref()) {
         (false, Some(stat)) => {
-            client.directories.removed(from.0, &from.1, now);
-            client.directories.added(to.0, &to.1, stat, now);
+            let stat = Stat { leased: client.known(stat, sent).leased, ..*stat };
+            client.directories.removed(from.0, &from.1, gone, now);
+            client.directories.added(to.0, &to.1, &stat, there, now);
         }
         _ => {
             client.directories.changed(from.0, now);
             client.directories.changed(to.0, now);
         }
     }
-    client.names.changed(from.0, renamed.from_dir.as_ref(), sent, now);
-    client.names.changed(to.0, renamed.to_dir.as_ref(), sent, now);
+    attributes::changed(client, from.0, renamed.from_dir.as_ref(), sent);
+    attributes::changed(client, to.0, renamed.to_dir.as_ref(), sent);
     client.answer(call, Answer::Done);
+    let moved = [(from, gone), (to, there)];
+    forget_carried(client, &moved[usize::from(!exchange)..]);
     if let Some(moving) = moving {
         super::write::goes_on(client, moving);
+    }
+}
+
+/// The kernel goes on to believe of a name that took another's place what it was told of that one: not where nobody promised it.
+fn forget_carried(client: &mut Client, names: &[((NodeId, Vec<u8>), Known)]) {
+    if !client.config.mode.takes_leases() {
+        return;
+    }
+    for ((parent, name), known) in names {
+        if !client.trust().believes(*known) {
+            client.invalidate(Invalidate::Entry { parent: *parent, name: name.clone() });
+        }
     }
 }
 

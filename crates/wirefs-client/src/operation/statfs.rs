@@ -3,7 +3,7 @@
 use crate::call::{Answer, CallId};
 use crate::core::Client;
 use crate::operation::Pending;
-use wirefs_cache::NodeId;
+use wirefs_cache::{Known, NodeId};
 use wirefs_op::message::statfs::{Rstatfs, Tstatfs};
 use wirefs_op::{Errno, Request, Time};
 
@@ -11,7 +11,7 @@ use wirefs_op::{Errno, Request, Time};
 /// 0 round trips while the figures may be believed, else 1.
 pub(crate) fn start(client: &mut Client, call: CallId, node: NodeId) -> Result<(), Errno> {
     if let Some((figures, at)) = client.figures
-        && client.now < at + client.config.mode.window()
+        && client.trust().believes(Known::since(at))
     {
         client.answer(call, Answer::FsStat(figures));
         return Ok(());

@@ -1,6 +1,6 @@
 //! Write: sent at once; its caller goes on while the wire holds not too much.
 
-use crate::call::{Answer, CallId, Handle, Invalidate};
+use crate::call::{Answer, CallId, Handle, Invalidate, WriteData};
 use crate::core::Client;
 use crate::files::Drained;
 use crate::operation::{Pending, attributes, flush, seek};
@@ -33,6 +33,11 @@ impl Writing {
     pub(crate) fn is_background(&self) -> bool {
         self.waits.is_none()
     }
+
+    /// The file.
+    pub(crate) fn node(&self) -> NodeId {
+        self.node
+    }
 }
 
 /// Callers that wait because too much is behind.
@@ -51,7 +56,7 @@ pub(crate) fn start(
     node: NodeId,
     handle: Handle,
     offset: u64,
-    data: &[u8],
+    data: WriteData<'_>,
     (cached, kill_privileges): (bool, bool),
 ) -> Result<(), Errno> {
     let how = client.files.open(handle).ok_or(Errno::BadDescriptor)?.how;
@@ -67,7 +72,7 @@ pub(crate) fn start(
         client.answer(call, Answer::Count(0));
         return Ok(());
     }
-    let data = Bytes::copy_from_slice(data);
+    let data = data.to_bytes();
     let target = client.target(node, Some(handle))?;
     if !append {
         took_local_effect(client, node, offset, &data);
@@ -121,8 +126,8 @@ fn took_local_effect(client: &mut Client, node: NodeId, offset: u64, data: &Byte
     let end = offset + data.len() as u64;
     if let Some(known) = client.names.node_mut(node) {
         known.stat.size = known.stat.size.max(end);
-        known.changed_at = client.now;
     }
+    client.names.changing(node, client.now);
     if client.config.mode.fetch == Fetch::Blocks {
         client.files.remember_written(node, offset, data.clone());
     }

@@ -16,6 +16,13 @@ pub(crate) struct Asking {
     what: What,
 }
 
+impl Asking {
+    /// What it changes, if anything.
+    pub(crate) fn changed(&self) -> Option<NodeId> {
+        matches!(self.what, What::Change).then_some(self.node)
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 enum What {
     Value { size_max: u32 },

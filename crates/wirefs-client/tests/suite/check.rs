@@ -3,7 +3,9 @@
 
 use crate::history::Object;
 use crate::program::{Busy, Deed, NAMES, Play, entry_of, is_gone};
+use crate::world::Applied;
 use std::collections::BTreeSet;
+use std::ops::Range;
 use wirefs_client::call::{Answer, Listed};
 use wirefs_op::message::put::PutMode;
 use wirefs_op::{Errno, FileId, Kind, Request, Stat, Time};
@@ -90,7 +92,7 @@ impl View {
 
 impl Play {
     /// The states that a client may answer from, by their number in the history.
-    fn states(&self, from: Time, to: Time) -> std::ops::Range<usize> {
+    fn states(&self, from: Time, to: Time) -> Range<usize> {
         let states = &self.world.history.0;
         let past = states.partition_point(|(at, _)| *at <= to);
         let first = states.partition_point(|(at, _)| *at < from).saturating_sub(1);
@@ -210,8 +212,11 @@ impl Play {
         found: Option<u64>,
     ) {
         let floor = busy.floors.get(&(dir, name.to_vec())).copied().unwrap_or(0);
-        let mut states = self.states(self.believed(since), self.world.now).filter(|state| *state >= floor);
-        let is_it = |state: usize| self.world.history.0[state].1.name(dir, name).map(|id| id.ino) == found;
+        let meant = |state: usize| self.world.history.0[state].1.name(dir, name);
+        let states = self.states(self.believed(since), self.world.now);
+        let states = self.world.without_own(seat, busy.at, states, |a, b| meant(a) == meant(b));
+        let mut states = states.into_iter().filter(|state| *state >= floor);
+        let is_it = |state: usize| meant(state).map(|id| id.ino) == found;
         assert!(
             states.any(is_it),
             "seat {seat}: {:?} in {dir:?} was not {found:?}, neither of late nor since the own change {floor}",
@@ -248,7 +253,11 @@ impl Play {
             return;
         }
         let own = self.own_of(seat, file);
-        let possible = self.states(self.believed(busy.at), self.world.now).any(|state| {
+        let object = |state: usize| self.world.history.0[state].1.objects.get(&file);
+        let states = self.states(self.believed(busy.at), self.world.now);
+        let version = |state: usize| object(state).map(|object| object.stat.version);
+        let states = self.world.without_own(seat, busy.at, states, |a, b| version(a) == version(b));
+        let possible = states.into_iter().any(|state| {
             let Some(object) = self.world.history.0[state].1.objects.get(&file) else { return false };
             let mut view = View::of(object);
             let missing = own.iter().filter(|(_, _, applied)| applied.is_none_or(|applied| applied > state));
@@ -300,7 +309,8 @@ impl Play {
 
     fn applied(&self, seat: usize, begun: &Begun) -> Option<usize> {
         let states = &self.world.history.0;
-        self.world.applied.iter().find_map(|(whose, request, state)| {
+        self.world.applied.iter().find_map(|applied| {
+            let Applied { seat: whose, request, state, .. } = applied;
             let Request::Put(put) = request else { return None };
             let of_file = put.target.id == Some(begun.file) && !put.mode.has(PutMode::CREATE);
             let is_it = match &begun.change {
@@ -330,7 +340,7 @@ pub(crate) fn runs(data: &[u8]) -> Vec<(u8, usize)> {
 impl Drop for Play {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            for line in self.log.iter().rev().take(400).rev() {
+            for line in self.world.log.iter().rev().take(1500).rev() {
                 eprintln!("{line}");
             }
         }

@@ -31,7 +31,7 @@ fn the_closing_of_a_file_is_not_sent_to_a_session_that_did_not_open_it() {
 
 #[test]
 fn a_lookup_that_was_asked_before_an_own_creation_does_not_take_the_name_away() {
-    let delays = Delays { wire: (1_000, 60_000), server: (0, 30_000) };
+    let delays = Delays { wire: (1_000, 60_000), server: (0, 30_000), kernel: (0, 0) };
     for seed in 0..40 {
         let mut world = World::new(seed, config("window"), 1, delays);
         let looking = world.call(0, Call::Lookup { parent: ROOT, name: b"f" });

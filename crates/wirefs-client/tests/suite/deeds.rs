@@ -2,7 +2,7 @@
 
 use crate::world::World;
 use bytes::Bytes;
-use wirefs_client::call::{Answer, Call, Entry, Handle, Listed, NodeId, OpenHow};
+use wirefs_client::call::{Answer, Call, Entry, Handle, Listed, NodeId, OpenHow, WriteData};
 use wirefs_op::Errno;
 
 pub(crate) const READ: OpenHow = OpenHow {
@@ -22,7 +22,7 @@ pub(crate) fn create(parent: NodeId, name: &[u8]) -> Call<'_> {
 }
 
 pub(crate) fn write(node: NodeId, handle: Handle, offset: u64, data: &[u8]) -> Call<'_> {
-    Call::Write { node, handle, offset, data, cached: false, kill_privileges: false }
+    Call::Write { node, handle, offset, data: WriteData::Lent(data), cached: false, kill_privileges: false }
 }
 
 pub(crate) fn readdir(node: NodeId, handle: Handle, offset: u64) -> Call<'static> {

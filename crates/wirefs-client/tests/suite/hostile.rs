@@ -1,137 +1,19 @@
 //! A server that lies: the client blames it or fails the call; it never panics and never keeps more than it asked for.
 
-use crate::config;
-use crate::deeds::{READ, create, readdir};
+use crate::alone::{Alone, got, listing, stat};
+use crate::deeds::{create, readdir};
 use bytes::Bytes;
-use std::collections::VecDeque;
-use wirefs_client::call::{Answer, Call, CallId, Caller, Handle, NodeId, ROOT};
-use wirefs_client::{Attachment, Client, Output};
+use wirefs_client::call::{Answer, Call, ROOT};
 use wirefs_model::Dice;
 use wirefs_op::limits::DATA_BYTES_MAX;
-use wirefs_op::listing::ListingWriter;
 use wirefs_op::message::flush::Rflush;
 use wirefs_op::message::get::{GotMode, Rget};
 use wirefs_op::message::ping::Rping;
 use wirefs_op::message::put::Rput;
 use wirefs_op::message::remove::Rremove;
 use wirefs_op::message::target::{Fd, NOFD};
-use wirefs_op::message::version::BootId;
-use wirefs_op::wire::{Data, Malformed};
-use wirefs_op::{DirEntry, Errno, FileId, Kind, Reply, Request, Stat, Tag, Time, Timestamp};
-
-/// A client without a server: the test plays it.
-struct Alone {
-    client: Client,
-    now: Time,
-    calls: u64,
-    asked: VecDeque<(Tag, Request)>,
-    answers: Vec<(CallId, Answer)>,
-}
-
-fn stat(ino: u64, kind: Kind, size: u64) -> Stat {
-    let at = Timestamp { secs: 1, nanos: 0 };
-    Stat {
-        id: FileId { fs: 0, ino, generation: 1 },
-        kind,
-        version: 5,
-        mode: 0o644,
-        nlink: 1,
-        uid: 0,
-        gid: 0,
-        rdev: 0,
-        size,
-        blocks: 0,
-        blksize: 4096,
-        atime: at,
-        mtime: at,
-        ctime: at,
-        without_xattrs: true,
-    }
-}
-
-fn got(mode: GotMode, stat: Option<Stat>, data: &[u8]) -> Reply {
-    Reply::Get(Rget { fd: NOFD, mode, stat, data: Data(Bytes::copy_from_slice(data)) })
-}
-
-fn listing(names: &[&[u8]], ino: u64) -> Bytes {
-    let mut writer = ListingWriter::new(DATA_BYTES_MAX);
-    for (index, name) in names.iter().enumerate() {
-        let stat = stat(ino + index as u64, Kind::File, 3);
-        assert!(writer.push(&DirEntry { name: name.to_vec(), next: index as u64 + 1, stat }));
-    }
-    writer.finish()
-}
-
-impl Alone {
-    fn new() -> Alone {
-        let attachment = Attachment {
-            root: stat(1, Kind::Directory, 0),
-            uid: 0,
-            gid: 0,
-            acts_for_callers: true,
-            read_only: false,
-            boot: BootId(1),
-        };
-        let now = Time(1_000_000_000);
-        let client = Client::new(config("window"), attachment, now);
-        Alone { client, now, calls: 0, asked: VecDeque::new(), answers: Vec::new() }
-    }
-
-    fn outputs(&mut self) {
-        while let Some(output) = self.client.poll() {
-            match output {
-                Output::Answer(call, answer) | Output::AnswerAfter(call, answer) => {
-                    assert!(self.answers.iter().all(|(other, _)| *other != call), "answered twice");
-                    self.answers.push((call, answer));
-                }
-                Output::Send(frame, _) => self.asked.push_back(Request::decode(frame.to_body()).unwrap()),
-                Output::Invalidate(_) | Output::HangUp => {}
-            }
-        }
-    }
-
-    fn call(&mut self, call: Call<'_>) -> CallId {
-        self.calls += 1;
-        let id = CallId(self.calls);
-        self.client.call(self.now, id, Caller::default(), call);
-        self.outputs();
-        id
-    }
-
-    fn reply(&mut self, tag: Tag, reply: &Reply) -> Result<(), Malformed> {
-        self.now.0 += 1_000_000;
-        let received = self.client.receive(self.now, reply.encode(tag).to_body());
-        self.outputs();
-        received
-    }
-
-    fn next(&mut self) -> Tag {
-        self.asked.pop_front().expect("nothing was asked").0
-    }
-
-    fn answer(&self, call: CallId) -> Option<&Answer> {
-        self.answers.iter().find(|(other, _)| *other == call).map(|(_, answer)| answer)
-    }
-
-    /// A file of this size that nothing but its attributes is known of, opened.
-    fn open(&mut self, size: u64) -> (NodeId, Handle) {
-        let call = self.call(Call::Lookup { parent: ROOT, name: b"f" });
-        let tag = self.next();
-        let mode = GotMode::LAST.and(GotMode::MORE);
-        self.reply(tag, &got(mode, Some(stat(9, Kind::File, size)), b"")).unwrap();
-        let Some(Answer::Entry(entry)) = self.answer(call) else { panic!("{:?}", self.answers) };
-        let node = entry.node;
-        let call = self.call(Call::Open { node, how: READ });
-        let tag = self.next();
-        let mut reply = got(mode, Some(stat(9, Kind::File, size)), b"");
-        if let Reply::Get(got) = &mut reply {
-            got.fd = Fd(3);
-        }
-        self.reply(tag, &reply).unwrap();
-        let Some(Answer::Opened(handle, _)) = self.answer(call) else { panic!("{:?}", self.answers) };
-        (node, *handle)
-    }
-}
+use wirefs_op::wire::Data;
+use wirefs_op::{Errno, Kind, Reply, Tag};
 
 #[test]
 fn a_reply_to_no_request_is_the_servers_fault() {
@@ -182,7 +64,7 @@ fn names_listed_twice_and_entries_that_are_no_names_do_no_harm() {
     alone
         .reply(tag, &got(GotMode::DATA.and(GotMode::LAST), Some(stat(1, Kind::Directory, 0)), &piece))
         .unwrap();
-    let Some(Answer::Opened(handle, _)) = alone.answer(call).cloned() else { panic!("{:?}", alone.answers) };
+    let Some(Answer::Opened(handle, _)) = alone.answer(call).cloned() else { panic!() };
     let call = alone.call(readdir(ROOT, handle, 0));
     assert!(matches!(alone.answer(call), Some(Answer::Listing(_))));
     let call = alone.call(Call::Lookup { parent: ROOT, name: b"a" });

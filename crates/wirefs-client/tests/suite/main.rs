@@ -3,14 +3,18 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that fails panics")]
 #![allow(clippy::disallowed_macros, reason = "a test that fails says what came before")]
 
+mod alone;
 mod budgets;
 mod check;
 mod cuts;
 mod deeds;
 mod history;
 mod hostile;
+mod leases;
+mod pages;
 mod program;
 mod property;
+mod recalls;
 mod world;
 
 use std::time::Duration;
@@ -25,5 +29,6 @@ fn config(mode: &str) -> Config {
         uid: 0,
         gid: 0,
         cache_bytes_max: 64 * 1024 * 1024,
+        name_ttl_max: None,
     }
 }

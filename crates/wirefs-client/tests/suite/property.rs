@@ -5,10 +5,10 @@ use crate::program::Play;
 use crate::world::{Delays, World};
 use std::time::Duration;
 
-const UNSTEADY: Delays = Delays { wire: (1_000, 60_000), server: (0, 30_000) };
+const UNSTEADY: Delays = Delays { wire: (1_000, 60_000), server: (0, 30_000), kernel: (0, 0) };
 
 /// Seeds that found something once, by mode and by whether connections break. They always run.
-const KEPT: [(&str, bool, u64); 6] = [
+const KEPT: [(&str, bool, u64); 8] = [
     // A lookup overtaken by an own creation took the new file its only name.
     ("window", true, 166),
     // Contents were believed for as long as own changes were under way.
@@ -20,6 +20,10 @@ const KEPT: [(&str, bool, u64); 6] = [
     ("window", false, 882),
     // A listing took away a name that was found after it.
     ("window", true, 1453),
+    // An own removal was believed for as long as a listing that was asked for while it was under way.
+    ("window", false, 1001),
+    // A size asked for before two writes, and answered between their replies, knew of the second one only.
+    ("window", false, 1471),
 ];
 
 /// The seeds to run: `WIREFS_SEED` is one, `WIREFS_SEEDS` how many from 0 on, the kept ones first.
@@ -44,11 +48,18 @@ impl Drop for Running {
 }
 
 fn run(mode: &'static str, cuts: bool) {
-    for seed in seeds(mode, cuts, 60) {
-        let _running = Running(mode, seed);
-        let config = config(mode);
-        let world = World::new(seed, config, 2, UNSTEADY);
-        let mut play = Play::new(world, config.mode.window(), cuts);
+    run_with(mode, [mode; 2], UNSTEADY, cuts, 60);
+}
+
+/// A kernel takes its time to forget.
+const LEASED: Delays = Delays { kernel: (0, 20_000), ..UNSTEADY };
+
+fn run_with(name: &'static str, modes: [&str; 2], delays: Delays, cuts: bool, usual: u64) {
+    for seed in seeds(name, cuts, usual) {
+        let _running = Running(name, seed);
+        let configs = modes.map(config);
+        let world = World::of(seed, &configs, delays);
+        let mut play = Play::new(world, configs[0].mode.window(), cuts);
         play.run(150);
         play.clear();
     }
@@ -74,4 +85,20 @@ fn each_call_is_answered_once_and_nothing_is_left_although_connections_break() {
 fn a_short_window_ends_while_requests_are_under_way() {
     assert_eq!(config("window=50ms").mode.window(), Duration::from_millis(50));
     run("window=50ms", false);
+}
+
+#[test]
+fn lease_clients_see_the_tree_as_it_is_during_each_call() {
+    run_with("lease", ["lease", "lease"], LEASED, false, 60);
+}
+
+#[test]
+fn a_lease_client_sees_what_one_without_leases_does() {
+    run_with("lease+strict", ["lease", "strict"], LEASED, false, 40);
+}
+
+#[test]
+fn lease_clients_stay_right_although_connections_break() {
+    run_with("lease", ["lease", "lease"], LEASED, true, 30);
+    run_with("lease+strict", ["lease", "strict"], LEASED, true, 30);
 }

@@ -1,18 +1,26 @@
 //! A world without wire, thread or clock: clients, one server with the reference tree, and queues whose delays a seed
 //! determines. Time passes only from event to event.
 
+mod attach;
+mod grants;
+mod kernel;
+mod notes;
+mod notices;
+
 use crate::history::{History, Observer};
 use bytes::Bytes;
-use std::collections::{BTreeMap, BTreeSet};
+use kernel::Kernel;
+use notices::Notice;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Range;
 use std::time::Duration;
 use wirefs_client::call::{Answer, Call, CallId, Caller, Invalidate};
-use wirefs_client::{Attachment, Client, Config, Lane, Output};
+use wirefs_client::{Client, Config, Lane, Output};
 use wirefs_model::{Dice, ModelTree};
-use wirefs_op::message::attach::Tattach;
-use wirefs_op::message::version::{BootId, SessionId, Tversion, VERSION};
-use wirefs_op::wire::Text;
-use wirefs_op::{FileId, NOTAG, Reply, Request, Tag, Time, TreePath};
-use wirefs_server::{ConnectionKey, Input, Job, JobKey, Order, Replies, Sessions, Stopped, Tree};
+use wirefs_op::message::attach::Watch;
+use wirefs_op::message::version::{BootId, SessionId};
+use wirefs_op::{FileId, Reply, Request, Tag, Time};
+use wirefs_server::{ConnectionKey, Input, Job, JobKey, Order, Replies, Sessions, Stopped, Terms, Tree};
 
 const BOOT: BootId = BootId(7);
 /// A call that is not answered after so much time is stuck.
@@ -27,6 +35,14 @@ pub(crate) struct Seat {
     arrives: (Time, Time),
     /// When the last reply leaves for and arrives at the client.
     delivered: Time,
+    recalled: Time,
+    /// What its kernel is being told, in order, and when it was told the last of it.
+    notices: VecDeque<Notice>,
+    noticed: Time,
+    pub(crate) takes_leases: bool,
+    kernel: Kernel,
+    /// Nothing that is sent to it arrives any more.
+    is_mute: bool,
     /// Every request sent, by name.
     pub(crate) sent: Vec<&'static str>,
     pub(crate) answers: BTreeMap<CallId, (Time, Answer)>,
@@ -39,8 +55,14 @@ pub(crate) struct Seat {
 enum Event {
     Arrive(ConnectionKey, Bytes),
     Execute(Box<Job>),
-    Queue(Box<Job>, Vec<Reply>),
-    Deliver(usize, ConnectionKey, Bytes),
+    /// The replies to a job, and which of the changes that were carried out it was.
+    Queue(Box<Job>, Vec<Reply>, Option<usize>),
+    Deliver(usize, ConnectionKey, Bytes, Option<usize>),
+    /// A kernel has done what it was told first.
+    Noticed(usize),
+    /// An answer has reached its kernel.
+    Answered(usize, CallId, Box<Answer>),
+    ServerTick,
     Tick(usize),
     Restore(usize, bool),
 }
@@ -50,10 +72,12 @@ enum Event {
 pub(crate) struct Delays {
     pub(crate) wire: (u64, u64),
     pub(crate) server: (u64, u64),
+    /// Telling a kernel to forget something.
+    pub(crate) kernel: (u64, u64),
 }
 
 /// Always the same round trip of 100 ms, and a server that takes none.
-pub(crate) const STEADY: Delays = Delays { wire: (50_000, 50_000), server: (0, 0) };
+pub(crate) const STEADY: Delays = Delays { wire: (50_000, 50_000), server: (0, 0), kernel: (0, 0) };
 
 pub(crate) struct World {
     pub(crate) now: Time,
@@ -71,8 +95,21 @@ pub(crate) struct World {
     delays: Delays,
     /// Whether changes are recorded in the history.
     pub(crate) records: bool,
-    /// The changes that were carried out: whose, which, and the state in the history that they led to.
-    pub(crate) applied: Vec<(usize, Request, usize)>,
+    /// The changes that were carried out.
+    pub(crate) applied: Vec<Applied>,
+    /// What was sent and what came, for people.
+    pub(crate) log: Vec<String>,
+}
+
+/// A change that was carried out.
+pub(crate) struct Applied {
+    /// Whose.
+    pub(crate) seat: usize,
+    pub(crate) request: Request,
+    /// The state in the history that it led to.
+    pub(crate) state: usize,
+    /// When its client had the reply.
+    pub(crate) answered: Option<Time>,
 }
 
 struct Collected(Vec<Reply>);
@@ -98,6 +135,11 @@ pub(crate) fn serve(tree: &ModelTree, session: wirefs_server::SessionKey, reques
 impl World {
     /// So many clients at one server with an empty tree.
     pub(crate) fn new(seed: u64, config: Config, clients: usize, delays: Delays) -> World {
+        World::of(seed, &vec![config; clients], delays)
+    }
+
+    /// A client for each of these, at one server with an empty tree.
+    pub(crate) fn of(seed: u64, configs: &[Config], delays: Delays) -> World {
         let tree = ModelTree::new(BOOT);
         let observer = Observer::new(&tree);
         let mut world = World {
@@ -106,7 +148,7 @@ impl World {
             tree,
             history: History::default(),
             observer,
-            sessions: Sessions::new(BOOT),
+            sessions: Sessions::leasing(BOOT, Terms::new(Watch::Filesystem)),
             seats: Vec::new(),
             events: BTreeMap::new(),
             stopped: BTreeSet::new(),
@@ -116,24 +158,13 @@ impl World {
             delays,
             records: false,
             applied: Vec::new(),
+            log: Vec::new(),
         };
-        for seat in 0..clients {
-            let session = SessionId([seat as u8 + 1; 16]);
-            let (connection, attachment, _) = world.join(session);
-            let now = world.now;
-            world.seats.push(Seat {
-                client: Client::new(config, attachment, now),
-                connection: Some(connection),
-                session,
-                arrives: (now, now),
-                delivered: now,
-                sent: Vec::new(),
-                answers: BTreeMap::new(),
-                invalidated: Vec::new(),
-                hang_ups: 0,
-                in_flight_max: 0,
-            });
-            world.at(Duration::from_millis(500), Event::Tick(seat));
+        for config in configs {
+            world.seat(*config);
+        }
+        if configs.iter().any(|config| config.mode.takes_leases()) {
+            world.at(Duration::from_millis(500), Event::ServerTick);
         }
         world
     }
@@ -167,91 +198,13 @@ impl World {
         Duration::from_micros(least + self.dice.below(most - least + 1))
     }
 
-    /// A connection to a session: Tversion and Tattach.
-    fn join(&mut self, session: SessionId) -> (ConnectionKey, Attachment, bool) {
-        self.connections += 1;
-        let connection = ConnectionKey(self.connections);
-        self.handle(Input::Connected(connection));
-        let hello = Tversion { msize: 1 << 20, version: Text::new(VERSION), features: 0, session };
-        let frame = Request::Version(hello).encode(NOTAG);
-        self.sessions.handle(self.now, Input::Received(connection, frame.to_body()));
-        let mut resumed = false;
-        while let Some(output) = self.sessions.poll() {
-            match output {
-                wirefs_server::Output::Reply { reply: Reply::Version(version), .. } => {
-                    resumed = version.resumed;
-                }
-                other => self.carry_out(other),
-            }
-        }
-        let attach = Tattach { uname: Text::new(b"test"), path: TreePath::root() };
-        let frame = Request::Attach(attach).encode(Tag(0));
-        self.sessions.handle(self.now, Input::Received(connection, frame.to_body()));
-        let mut attachment = None;
-        while let Some(output) = self.sessions.poll() {
-            match output {
-                wirefs_server::Output::Attach { connection, session, path, .. } => {
-                    let result = self.tree.attach(session, &path);
-                    self.sessions.handle(self.now, Input::Attached { connection, session, result });
-                }
-                wirefs_server::Output::Reply { reply: Reply::Attach(attach), .. } => {
-                    attachment = Some(Attachment {
-                        root: attach.root,
-                        uid: attach.uid,
-                        gid: attach.gid,
-                        acts_for_callers: attach.acts_for_callers,
-                        read_only: attach.read_only,
-                        boot: BOOT,
-                    });
-                }
-                other => self.carry_out(other),
-            }
-        }
-        (connection, attachment.expect("the tree lets itself be attached"), resumed)
-    }
-
-    /// Cuts the connection of a seat: what is on the wire is lost, in both directions. It is there again after a while,
-    /// with the same session (`resumed`) or a new one.
-    pub(crate) fn cut(&mut self, seat: usize, back_after: Duration, resumed: bool) {
-        let Some(connection) = self.seats[seat].connection.take() else { return };
-        self.events.retain(|_, event| match event {
-            Event::Arrive(whose, _) | Event::Deliver(_, whose, _) => *whose != connection,
-            _ => true,
-        });
-        self.handle(Input::Disconnected(connection));
-        self.seats[seat].client.lost(self.now);
-        self.outputs(seat);
-        self.at(back_after, Event::Restore(seat, resumed));
-    }
-
-    fn restore(&mut self, seat: usize, resumed: bool) {
-        if !resumed {
-            // A new session: what the old one still had to do is done first.
-            let old: Vec<(Time, u64)> = self
-                .events
-                .iter()
-                .filter(|(_, event)| matches!(event, Event::Execute(_) | Event::Queue(..)))
-                .map(|(key, _)| *key)
-                .collect();
-            if !old.is_empty() {
-                self.at(Duration::from_millis(10), Event::Restore(seat, false));
-                return;
-            }
-            self.seats[seat].session.0[1] += 1;
-        }
-        let (connection, attachment, known) = self.join(self.seats[seat].session);
-        assert_eq!(known, resumed, "the server keeps sessions");
-        let now = self.now;
-        let chair = &mut self.seats[seat];
-        chair.connection = Some(connection);
-        chair.arrives = (now, now);
-        chair.delivered = now;
-        chair.client.connected(now, attachment, resumed);
-        self.outputs(seat);
-    }
-
     fn handle(&mut self, input: Input) {
         self.sessions.handle(self.now, input);
+        self.follow();
+    }
+
+    /// Does what the server says.
+    fn follow(&mut self) {
         while let Some(output) = self.sessions.poll() {
             self.carry_out(output);
         }
@@ -259,7 +212,9 @@ impl World {
 
     fn carry_out(&mut self, output: wirefs_server::Output) {
         match output {
-            wirefs_server::Output::Reply { connection, tag, reply } => self.reply(connection, tag, &reply),
+            wirefs_server::Output::Reply { connection, tag, reply } => {
+                self.reply(connection, tag, &reply, None);
+            }
             wirefs_server::Output::Execute(job) => {
                 let delay = self.delay(self.delays.server);
                 self.at(delay, Event::Execute(Box::new(job)));
@@ -268,20 +223,58 @@ impl World {
                 self.stopped.insert(key);
             }
             wirefs_server::Output::EndSession(session) => self.tree.end(session),
+            wirefs_server::Output::Verify { .. } => panic!("nobody changes the tree from outside"),
             wirefs_server::Output::Attach { .. } => panic!("an attach out of turn"),
             wirefs_server::Output::Close { why, .. } => panic!("the server closes a connection: {why:?}"),
         }
     }
 
     /// A reply stands in its connection's queue; what stands there comes in order.
-    fn reply(&mut self, connection: ConnectionKey, tag: Tag, reply: &Reply) {
+    fn reply(&mut self, connection: ConnectionKey, tag: Tag, reply: &Reply, change: Option<usize>) {
         let Some(seat) = self.seats.iter().position(|seat| seat.connection == Some(connection)) else {
             return;
         };
+        if self.seats[seat].is_mute {
+            return;
+        }
         let delay = self.delay(self.delays.wire);
-        let at = (self.now + delay).max(self.seats[seat].delivered);
-        self.seats[seat].delivered = at;
-        self.when(at, Event::Deliver(seat, connection, reply.encode(tag).to_body()));
+        // A recall overtakes what waits, and is not overtaken by what comes after it.
+        let at = match reply {
+            Reply::Recall(_) => (self.now + delay).max(self.seats[seat].recalled),
+            _ => (self.now + delay).max(self.seats[seat].delivered),
+        };
+        if let Reply::Recall(_) = reply {
+            self.seats[seat].recalled = at;
+        }
+        self.seats[seat].delivered = at.max(self.seats[seat].delivered);
+        self.when(at, Event::Deliver(seat, connection, reply.encode(tag).to_body(), change));
+    }
+
+    /// Nothing that is sent to a client arrives from now on, and its connection stands.
+    pub(crate) fn mute(&mut self, seat: usize) {
+        self.seats[seat].is_mute = true;
+    }
+
+    /// These states, and those before them that differ for whoever asks in nothing but what a client itself changed and had no answer
+    /// to at `at`: under a lease it goes on to believe what was before.
+    pub(crate) fn without_own(
+        &self,
+        seat: usize,
+        at: Time,
+        states: Range<usize>,
+        is_same: impl Fn(usize, usize) -> bool,
+    ) -> Range<usize> {
+        let mut first = states.start;
+        let is_own = |state: usize| {
+            let found = self.applied.binary_search_by_key(&state, |applied| applied.state).ok();
+            found.and_then(|found| self.applied.get(found)).is_some_and(|applied| {
+                applied.seat == seat && applied.answered.is_none_or(|answered| answered > at)
+            })
+        };
+        while self.seats[seat].takes_leases && first > 0 && (is_same(first - 1, first) || is_own(first)) {
+            first -= 1;
+        }
+        first..states.end
     }
 
     /// Hands in a call; its answer may be there already.
@@ -290,6 +283,7 @@ impl World {
         let id = CallId(self.calls);
         let caller = Caller { uid: 0, gid: 0, pid: 1 };
         let now = self.now;
+        self.seats[seat].kernel.asks(id, &call);
         self.seats[seat].client.call(now, id, caller, call);
         self.outputs(seat);
         id
@@ -298,12 +292,14 @@ impl World {
     pub(crate) fn outputs(&mut self, seat: usize) {
         while let Some(output) = self.seats[seat].client.poll() {
             match output {
-                Output::Answer(id, answer) | Output::AnswerAfter(id, answer) => {
-                    let twice = self.seats[seat].answers.insert(id, (self.now, answer));
-                    assert!(twice.is_none(), "call {id:?} was answered twice, first {twice:?}");
-                }
+                Output::Answer(id, answer) => self.answered(seat, id, answer),
                 Output::Send(frame, lane) => self.send(seat, frame.to_body(), lane),
-                Output::Invalidate(what) => self.seats[seat].invalidated.push(what),
+                Output::Invalidate(what) => self.tell_kernel(seat, Notice::Forget(what)),
+                Output::AnswerAfter(id, answer) => self.tell_kernel(seat, Notice::Answer(id, answer)),
+                Output::SendAfter(frame) => {
+                    let connection = self.seats[seat].connection;
+                    self.tell_kernel(seat, Notice::Send(connection, frame.to_body()));
+                }
                 Output::HangUp => self.seats[seat].hang_ups += 1,
             }
         }
@@ -314,6 +310,7 @@ impl World {
     fn send(&mut self, seat: usize, body: Bytes, lane: Lane) {
         let (_, request) = Request::decode(body.clone()).expect("the client's frames are well formed");
         self.seats[seat].sent.push(request.name());
+        self.note_request(seat, &request);
         let Some(connection) = self.seats[seat].connection else {
             panic!("a frame without a connection");
         };
@@ -339,16 +336,20 @@ impl World {
         match event {
             Event::Arrive(connection, body) => self.handle(Input::Received(connection, body)),
             Event::Execute(job) => self.execute(job),
-            Event::Queue(job, replies) => {
+            Event::Queue(job, replies, change) => {
                 if let Some(connection) = job.connection {
                     for reply in &replies {
-                        self.reply(connection, job.tag, reply);
+                        self.reply(connection, job.tag, reply, change);
                     }
                 }
                 self.handle(Input::Finished(job.key));
             }
-            Event::Deliver(seat, _, body) => {
+            Event::Deliver(seat, _, body, change) => {
                 let now = self.now;
+                if let Some(applied) = change.and_then(|change| self.applied.get_mut(change)) {
+                    applied.answered = Some(now);
+                }
+                self.note_reply(seat, body.clone());
                 let received = self.seats[seat].client.receive(now, body);
                 received.expect("an honest server is not blamed");
                 self.outputs(seat);
@@ -360,6 +361,12 @@ impl World {
                 self.at(Duration::from_millis(500), Event::Tick(seat));
             }
             Event::Restore(seat, resumed) => self.restore(seat, resumed),
+            Event::Noticed(seat) => self.noticed(seat),
+            Event::Answered(seat, id, answer) => self.take_answer(seat, id, *answer),
+            Event::ServerTick => {
+                self.handle(Input::Tick);
+                self.at(Duration::from_millis(500), Event::ServerTick);
+            }
         }
     }
 
@@ -367,16 +374,21 @@ impl World {
         if self.stopped.remove(&job.key) {
             return self.handle(Input::Finished(job.key));
         }
-        let replies = serve(&self.tree, job.session, job.request.clone());
+        let Some(replies) = self.serve_job(&job) else { return };
+        let mut change = None;
         if self.records && job.order == Order::Change {
             self.snapshot();
             let owner = |seat: &Seat| job.connection.is_some() && seat.connection == job.connection;
             if let Some(seat) = self.seats.iter().position(owner) {
-                self.applied.push((seat, job.request.clone(), self.history.0.len() - 1));
+                let state = self.history.0.len() - 1;
+                let request = job.request.clone();
+                change = Some(self.applied.len());
+                self.applied.push(Applied { seat, request, state, answered: None });
             }
+            self.check_kernels();
         }
         let delay = self.delay(self.delays.server);
-        self.at(delay, Event::Queue(job, replies));
+        self.at(delay, Event::Queue(job, replies, change));
     }
 
     /// Lets time pass.
@@ -418,7 +430,8 @@ impl World {
     /// Waits until no client has anything under way.
     pub(crate) fn settle(&mut self) {
         let until = self.now + PATIENCE;
-        while !self.seats.iter().all(|seat| seat.connection.is_some() && seat.client.is_settled()) {
+        let is_idle = |seat: &Seat| seat.connection.is_some() && seat.client.is_settled();
+        while !self.seats.iter().all(is_idle) || self.sessions.jobs() > 0 {
             assert!(
                 self.now < until,
                 "requests never end: {:?}",

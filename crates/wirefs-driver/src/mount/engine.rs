@@ -2,7 +2,7 @@
 
 use super::MountPlan;
 use super::handshake::Attached;
-use super::invalidation::Notice;
+use super::notices::{Notice, Notices};
 use super::status::MountStatus;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -14,7 +14,7 @@ use wirefs_client::call::{Answer, Call, CallId, Caller, ROOT};
 use wirefs_client::{Client, Config, Lane, Output};
 use wirefs_fuse::Reply;
 use wirefs_op::message::version::SessionId;
-use wirefs_op::{Errno, Time};
+use wirefs_op::{Errno, Frame, Time};
 
 /// Ids of our own calls; the kernel's count up from 2.
 const OWN_CALLS: u64 = 1 << 63;
@@ -45,8 +45,7 @@ pub(super) struct Engine {
     state: Mutex<State>,
     pub(super) session: SessionId,
     config: Config,
-    notices: mpsc::Sender<Notice>,
-    pub(super) notices_to_send: Mutex<Option<mpsc::Receiver<Notice>>>,
+    pub(super) notices: Notices,
     stopped: AtomicBool,
     pub(super) stop_signal: (Mutex<()>, Condvar),
     own_calls: AtomicU64,
@@ -68,8 +67,8 @@ impl Engine {
             uid: plan.uid,
             gid: plan.gid,
             cache_bytes_max: plan.cache_bytes_max,
+            name_ttl_max: None,
         };
-        let (notices, notices_to_send) = mpsc::channel();
         let client = Client::new(config, attached.attachment.clone(), Time(0));
         Engine {
             started: Instant::now(),
@@ -84,8 +83,7 @@ impl Engine {
             }),
             session,
             config,
-            notices,
-            notices_to_send: Mutex::new(Some(notices_to_send)),
+            notices: Notices::default(),
             stopped: AtomicBool::new(false),
             stop_signal: (Mutex::new(()), Condvar::new()),
             own_calls: AtomicU64::new(OWN_CALLS),
@@ -128,23 +126,18 @@ impl Engine {
                     state.signalled.remove(&call);
                     if let Some(waiting) = state.waiting.remove(&call) {
                         state.delayed.insert(call);
-                        let _ = self.notices.send(Notice::Answer(call, waiting, answer));
+                        self.notices.push(Notice::Answer(call, waiting, answer));
                     }
                 }
-                Output::Send(frame, lane) => {
-                    let Some(outbox) = &state.outbox else { continue };
-                    let class = match lane {
-                        Lane::Changes => Class::Bulk,
-                        Lane::Queries => Class::Urgent,
-                    };
-                    outbox.push(frame, class);
-                    if work.flush.is_none() {
-                        work.flush = Some(outbox.clone());
+                Output::Send(frame, Lane::Changes) => work.send(state, frame, Class::Bulk),
+                Output::Send(frame, Lane::Queries) => work.send(state, frame, Class::Urgent),
+                Output::SendAfter(frame) if self.notices.is_idle() => work.send(state, frame, Class::Urgent),
+                Output::SendAfter(frame) => {
+                    if let Some(outbox) = state.outbox.clone() {
+                        self.notices.push(Notice::Frame(outbox, frame));
                     }
                 }
-                Output::Invalidate(what) => {
-                    let _ = self.notices.send(Notice::Invalidate(what));
-                }
+                Output::Invalidate(what) => self.notices.push(Notice::Invalidate(what)),
                 Output::HangUp => work.hang_up = state.closer.clone(),
             }
         }
@@ -182,7 +175,7 @@ impl Engine {
         let (lock, signal) = &self.stop_signal;
         drop(lock.lock());
         signal.notify_all();
-        let _ = self.notices.send(Notice::Stop);
+        self.notices.stop();
         let closer = self.lock().closer.take();
         if let Some(closer) = closer {
             closer.close();
@@ -216,6 +209,14 @@ impl Engine {
 }
 
 impl Work {
+    fn send(&mut self, state: &State, frame: Frame, class: Class) {
+        let Some(outbox) = &state.outbox else { return };
+        outbox.push(frame, class);
+        if self.flush.is_none() {
+            self.flush = Some(outbox.clone());
+        }
+    }
+
     fn carry_out(self) {
         for (waiting, answer) in self.answers {
             waiting.answer(answer);

@@ -9,12 +9,15 @@ use wirefs_carrier::{Carrier, CarrierLost, DialError, SendProgress};
 use wirefs_client::Attachment;
 use wirefs_op::limits::MESSAGE_BYTES_MAX;
 use wirefs_op::message::attach::Tattach;
-use wirefs_op::message::version::{SessionId, Tversion, VERSION};
+use wirefs_op::message::version::{FEATURE_LEASES, SessionId, Tversion, VERSION};
 use wirefs_op::wire::{Malformed, Text};
 use wirefs_op::{NOTAG, Reply, Request, Tag, TreePath};
 
 /// How long the server may take over each step.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Recalls that may come before the tree is attached.
+const EARLY_MAX: usize = 64;
 
 /// Why a server could not be attached. Each text says what to do.
 #[derive(Debug, thiserror::Error)]
@@ -65,6 +68,8 @@ pub(super) struct Attached {
     pub(super) carrier: Carrier,
     pub(super) attachment: Attachment,
     pub(super) resumed: bool,
+    /// Recalls that came before the tree was attached, for the core.
+    pub(super) early: Vec<Bytes>,
 }
 
 /// Opens or resumes the session and attaches the tree.
@@ -78,8 +83,9 @@ pub(super) fn shake_hands(
         .ok_or_else(|| ConnectError::Path(shown_path.clone()))?;
     let patience = Patience::start(&carrier);
     let result = (|| {
+        let features = if plan.mode.takes_leases() { FEATURE_LEASES } else { 0 };
         let version =
-            Tversion { msize: MESSAGE_BYTES_MAX as u32, version: Text::new(VERSION), features: 0, session };
+            Tversion { msize: MESSAGE_BYTES_MAX as u32, version: Text::new(VERSION), features, session };
         let attach = Tattach { uname: Text::new(plan.user.as_bytes()), path };
         // The second does not wait for the first's answer: one round trip for both.
         send(
@@ -96,7 +102,8 @@ pub(super) fn shake_hands(
                 return Err(Malformed { what: "no answer to Tversion", at: 0 }.into());
             }
         };
-        let attach = match receive(&mut carrier)? {
+        let mut early = Vec::new();
+        let attach = match receive_behind_recalls(&mut carrier, &mut early)? {
             Reply::Attach(attach) => attach,
             Reply::Error(error) => {
                 return Err(ConnectError::Attach { path: shown_path, text: error.ename.to_string() });
@@ -112,12 +119,13 @@ pub(super) fn shake_hands(
             acts_for_callers: attach.acts_for_callers,
             read_only: attach.read_only,
             boot: version.boot,
+            leases: attach.leases.filter(|_| version.features & features & FEATURE_LEASES != 0),
         };
-        Ok((attachment, version.resumed))
+        Ok((attachment, version.resumed, early))
     })();
     let in_time = patience.end();
     match result {
-        Ok((attachment, resumed)) => Ok(Attached { carrier, attachment, resumed }),
+        Ok((attachment, resumed, early)) => Ok(Attached { carrier, attachment, resumed, early }),
         Err(ConnectError::Lost(_)) if !in_time => Err(ConnectError::Silent),
         Err(error) => {
             carrier.closer.close();
@@ -140,6 +148,17 @@ fn send(
 fn receive(carrier: &mut Carrier) -> Result<Reply, ConnectError> {
     let body = carrier.source.receive()?.ok_or(CarrierLost::Closed)?;
     Ok(Reply::decode(body)?.1)
+}
+
+/// The next message that is no recall: a session that is taken up again may be told early what it missed.
+fn receive_behind_recalls(carrier: &mut Carrier, early: &mut Vec<Bytes>) -> Result<Reply, ConnectError> {
+    loop {
+        let body = carrier.source.receive()?.ok_or(CarrierLost::Closed)?;
+        match Reply::decode(body.clone())?.1 {
+            Reply::Recall(_) if early.len() < EARLY_MAX => early.push(body),
+            reply => return Ok(reply),
+        }
+    }
 }
 
 /// Closes the carrier when the server takes too long, so that no receive waits for ever.

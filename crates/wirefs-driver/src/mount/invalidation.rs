@@ -1,35 +1,61 @@
-//! Telling the kernel what to forget, in a thread that may wait for the kernel.
+//! Telling the kernel what to forget, in a thread that may wait for the kernel, and another for what must not wait.
 
-use super::engine::{Shared, Waiting};
+use super::engine::Shared;
+use super::notices::{FRAME_MAX, Notice, ONE_MAX, Stuck};
 use std::io;
-use std::sync::PoisonError;
-use wirefs_client::call::{Answer, CallId, Invalidate};
+use std::time::Instant;
+use wirefs_carrier::{Class, Outbox};
+use wirefs_client::call::{Invalidate, NodeId};
 use wirefs_fuse::Notifier;
-
-/// What is to be told, in order.
-pub(super) enum Notice {
-    Invalidate(Invalidate),
-    /// An answer whose caller must not go on before what came earlier is forgotten.
-    Answer(CallId, Waiting, Answer),
-    Stop,
-}
+use wirefs_op::Frame;
 
 pub(super) fn start(engine: &Shared, notifier: Notifier) -> io::Result<()> {
-    let receiver = engine.notices_to_send.lock().unwrap_or_else(PoisonError::into_inner).take();
-    let Some(receiver) = receiver else { return Ok(()) };
-    let engine = Shared::clone(engine);
-    std::thread::Builder::new().name("wirefs-notices".into()).spawn(move || {
-        while let Ok(notice) = receiver.recv() {
-            match notice {
-                // A kernel that will not forget is about to be unmounted; its caches time out within the window.
-                Notice::Invalidate(what) => drop(notifier.invalidate(&what)),
-                Notice::Answer(call, waiting, answer) => {
-                    waiting.answer(answer);
-                    engine.lock().delayed.remove(&call);
-                }
-                Notice::Stop => return,
-            }
+    let (telling, teller) = (Shared::clone(engine), notifier.clone());
+    std::thread::Builder::new().name("wirefs-notices".into()).spawn(move || tell(&telling, &teller))?;
+    let rescuing = Shared::clone(engine);
+    std::thread::Builder::new().name("wirefs-rescue".into()).spawn(move || {
+        while let Some(stuck) = rescuing.notices.next_stuck(ONE_MAX, FRAME_MAX) {
+            rescue(&rescuing, &notifier, stuck);
         }
     })?;
     Ok(())
+}
+
+/// A kernel that will not forget is about to be unmounted: errors are of no use to anybody.
+fn tell(engine: &Shared, notifier: &Notifier) {
+    while let Some(notice) = engine.notices.next(|| notifier.forget_names().unwrap_or(false)) {
+        match notice {
+            Notice::Invalidate(what) => drop(notifier.invalidate(&what)),
+            Notice::Answer(call, waiting, answer) => {
+                waiting.answer(answer);
+                engine.lock().delayed.remove(&call);
+            }
+            Notice::Frame(outbox, frame) => send(&outbox, frame),
+        }
+    }
+}
+
+/// Sees to it without waiting for calls that the kernel believes nothing of what it is still to forget, then sends the
+/// frames that say so.
+///
+/// Pages that a call under way holds stay until it is answered. Who reads them asks for the file's attributes first, and
+/// drops them when it was changed.
+fn rescue(engine: &Shared, notifier: &Notifier, stuck: Stuck) {
+    let Stuck { frames, nodes, directories, since } = stuck;
+    for node in nodes {
+        let _ = notifier.invalidate(&Invalidate::Node { node, offset: -1, length: 0 });
+    }
+    let directories: Vec<NodeId> = directories.into_iter().collect();
+    let wait = notifier.distrust(&directories, since.unwrap_or_else(Instant::now)).unwrap_or_default();
+    if !wait.is_zero() {
+        engine.pause(wait);
+    }
+    for (outbox, frame) in frames {
+        send(&outbox, frame);
+    }
+}
+
+fn send(outbox: &Outbox, frame: Frame) {
+    outbox.push(frame, Class::Urgent);
+    outbox.flush();
 }

@@ -6,7 +6,7 @@ use super::handshake::{Attached, shake_hands};
 use super::random;
 use std::io;
 use std::time::Duration;
-use wirefs_carrier::{FrameSource, Outbox};
+use wirefs_carrier::{Closer, FrameSource, Outbox};
 
 /// The first wait before dialling again; each further one is twice as long.
 const RETRY_FIRST: Duration = Duration::from_millis(100);
@@ -54,7 +54,7 @@ fn drop_connection(engine: &Shared) {
 
 /// Takes a connection into use; hands back its receiving side.
 fn install(engine: &Shared, attached: Attached, again: bool) -> Box<dyn FrameSource> {
-    let Attached { carrier, attachment, resumed } = attached;
+    let Attached { carrier, attachment, resumed, early } = attached;
     let closer = carrier.closer.clone();
     // A loss that the writer finds ends the receiver too, which sees to the rest.
     let on_lost = closer.clone();
@@ -67,6 +67,12 @@ fn install(engine: &Shared, attached: Attached, again: bool) -> Box<dyn FrameSou
             state.client.connected(now, attachment, resumed);
         }
     });
+    let is_sound =
+        early.into_iter().all(|body| engine.drive(|state, now| state.client.receive(now, body)).is_ok());
+    if !is_sound {
+        // The receiver finds it closed.
+        engine.lock().closer.iter().for_each(Closer::close);
+    }
     carrier.source
 }
 

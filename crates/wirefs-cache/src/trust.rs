@@ -1,0 +1,81 @@
+//! What may be believed: for how long after it was asked for, or for as long as the server has promised to tell first.
+
+use std::time::Duration;
+use wirefs_op::Time;
+
+/// How long something leased may be believed: until it is taken back.
+pub const FOREVER: Duration = Duration::MAX;
+
+/// As of when something is known, and on what promise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Known {
+    /// When it was asked for: it was so at some moment since.
+    pub at: Time,
+    /// The server said then that it would tell before that changes, and has not told.
+    pub leased: bool,
+}
+
+impl Known {
+    /// Asked for at `at`, and nothing promised.
+    pub fn since(at: Time) -> Known {
+        Known { at, leased: false }
+    }
+
+    /// The least of two: as old as the older one, leased if both are.
+    #[must_use]
+    pub fn and(self, other: Known) -> Known {
+        Known { at: self.at.min(other.at), leased: self.leased && other.leased }
+    }
+}
+
+/// What may be believed at one moment. One value for all that is known, so that nobody else asks how.
+#[derive(Clone, Copy, Debug)]
+pub struct Trust {
+    /// The moment.
+    pub now: Time,
+    /// For how long anything is believed after it was asked for.
+    pub window: Duration,
+    /// Leases count for what was asked for after this; `None`: none do.
+    pub leased_since: Option<Time>,
+    /// The server was heard of late, so that it still keeps its promises.
+    pub is_valid: bool,
+}
+
+impl Trust {
+    /// Nothing but the window counts.
+    pub fn within(now: Time, window: Duration) -> Trust {
+        Trust { now, window, leased_since: None, is_valid: false }
+    }
+
+    /// Whether it is leased, be leases valid at the moment or not.
+    pub fn holds(&self, known: Known) -> bool {
+        known.leased && self.leased_since.is_some_and(|since| known.at > since)
+    }
+
+    /// Whether it may be believed.
+    pub fn believes(&self, known: Known) -> bool {
+        self.believes_since(known, self.now)
+    }
+
+    /// Whether it was so at some moment since `since`, or may be taken for that: it was asked for since, or may be believed, or might
+    /// have been then.
+    pub fn believes_since(&self, known: Known, since: Time) -> bool {
+        since < known.at + self.window || (self.is_valid && self.holds(known))
+    }
+
+    /// For how long it may still be believed.
+    pub fn ttl(&self, known: Known) -> Duration {
+        if self.is_valid && self.holds(known) { FOREVER } else { (known.at + self.window) - self.now }
+    }
+
+    /// What is known of something once `new` was heard of it after `old`; where it `is_same`, an older promise goes on.
+    pub fn renewed(&self, old: Option<Known>, new: Known, is_same: bool) -> Known {
+        match old.filter(|old| is_same && self.holds(*old)) {
+            Some(old) => Known { at: old.at.max(new.at), leased: true },
+            None => new,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

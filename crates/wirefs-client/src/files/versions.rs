@@ -1,0 +1,92 @@
+//! Of which version the contents of a file are, as far as they are known, and the kernel's pages.
+
+use crate::call::PageCache;
+use crate::files::Files;
+use wirefs_cache::{Known, NodeId, Trust};
+use wirefs_op::Time;
+
+impl Files {
+    /// Whether contents that came with this version belong to what is known of the file. While own changes are under
+    /// way nobody can tell.
+    pub(crate) fn is_of(&self, node: NodeId, version: u64) -> bool {
+        self.contents
+            .get(&node)
+            .is_some_and(|contents| contents.writes == 0 && contents.version == Some(version))
+    }
+
+    /// Whether the file's version at `at`, or later, is known.
+    pub(crate) fn is_known_since(&self, node: NodeId, at: Time) -> bool {
+        let valid = self.contents.get(&node).and_then(|contents| contents.valid);
+        valid.is_some_and(|valid| valid.at >= at)
+    }
+
+    /// Takes in that the file is known to be at this version, when nothing of our own was on its way. Tells whether
+    /// somebody else changed it since.
+    pub(crate) fn observe(&mut self, node: NodeId, version: u64, known: Known, trust: &Trust) -> bool {
+        let Some(contents) = self.contents.get_mut(&node) else {
+            return false;
+        };
+        if contents.valid.is_some_and(|valid| known.at < valid.at) {
+            return false;
+        }
+        let before = contents.version.replace(version);
+        let changed = before.is_some_and(|before| before != version);
+        contents.valid = Some(trust.renewed(contents.valid, known, !changed));
+        if changed {
+            self.forget_contents(node);
+        }
+        changed
+    }
+
+    /// Takes in that an own change led from version `before` to `after`, which is known so. Tells whether somebody else came
+    /// between.
+    pub(crate) fn advance(
+        &mut self,
+        node: NodeId,
+        before: u64,
+        after: u64,
+        now_known: Known,
+        trust: &Trust,
+    ) -> bool {
+        let contents = self.contents.entry(node).or_default();
+        let known = contents.version.replace(after);
+        let foreign = known.is_some_and(|known| known != before);
+        if contents.valid.is_none_or(|valid| now_known.at >= valid.at) {
+            contents.valid = Some(trust.renewed(contents.valid, now_known, !foreign));
+        } else if foreign {
+            contents.valid = contents.valid.map(|valid| Known::since(valid.at));
+        }
+        // The kernel's pages have our own writes already.
+        if contents.kernel_version.is_some() && contents.kernel_version == known && !foreign {
+            contents.kernel_version = Some(after);
+        }
+        if foreign {
+            self.forget_contents(node);
+        }
+        foreign
+    }
+
+    /// What the kernel is to do with its pages when the file is opened by a request sent at `sent`. It keeps those that
+    /// are of the version that the file had then, or that it may be believed to have had: while own changes are under way,
+    /// that is what the last one answered told.
+    pub(crate) fn page_cache(&mut self, node: NodeId, bypass: bool, sent: Time, trust: &Trust) -> PageCache {
+        let contents = self.contents.entry(node).or_default();
+        if bypass {
+            return PageCache::Bypass;
+        }
+        let is_recent = |valid: Known| valid.at >= sent || trust.believes_since(valid, sent);
+        let is_recent = contents.valid.is_some_and(is_recent);
+        let is_same = contents.kernel_version.is_some() && contents.kernel_version == contents.version;
+        contents.kernel_version = contents.version;
+        if is_recent && is_same { PageCache::Keep } else { PageCache::Drop }
+    }
+
+    /// What is known of a file's contents is not to be believed any more, nor are the kernel's pages.
+    pub(crate) fn doubt_contents(&mut self, node: NodeId) {
+        if let Some(contents) = self.contents.get_mut(&node) {
+            contents.valid = None;
+            contents.kernel_version = None;
+        }
+        self.forget_contents(node);
+    }
+}

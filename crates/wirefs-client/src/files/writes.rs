@@ -1,0 +1,90 @@
+//! Own changes of files that are on their way, and what becomes known of them to their writers.
+
+use crate::call::Handle;
+use crate::files::Files;
+use wirefs_cache::NodeId;
+use wirefs_op::Errno;
+
+impl Files {
+    /// Whether own changes of the file are on their way.
+    pub(crate) fn is_writing(&self, node: NodeId) -> bool {
+        self.contents.get(&node).is_some_and(|contents| contents.writes > 0)
+    }
+
+    /// Bytes on their way, over all files.
+    pub(crate) fn unacknowledged(&self) -> u64 {
+        self.unacknowledged
+    }
+
+    /// Notes a write on its way.
+    pub(crate) fn write_sent(&mut self, node: NodeId, bytes: u64) {
+        self.unacknowledged += bytes;
+        let contents = self.contents(node);
+        contents.writes += 1;
+        contents.unacknowledged += bytes;
+    }
+
+    /// Notes a write that was answered, or failed.
+    pub(crate) fn write_answered(&mut self, node: NodeId, bytes: u64) {
+        self.unacknowledged = self.unacknowledged.saturating_sub(bytes);
+        let contents = self.contents(node);
+        contents.writes = contents.writes.saturating_sub(1);
+        contents.unacknowledged = contents.unacknowledged.saturating_sub(bytes);
+    }
+
+    /// Notes that a write on its way makes the file reach to `end` at least.
+    pub(crate) fn reaches(&mut self, node: NodeId, end: u64) {
+        *self.contents(node).ends.entry(end).or_default() += 1;
+    }
+
+    /// Notes that it was answered, or failed.
+    pub(crate) fn reached(&mut self, node: NodeId, end: u64) {
+        let ends = &mut self.contents(node).ends;
+        if let Some(count) = ends.get_mut(&end) {
+            *count -= 1;
+            if *count == 0 {
+                ends.remove(&end);
+            }
+        }
+    }
+
+    /// The size that the file has for its writers when the server says `size`, behind the writes that it answered.
+    pub(crate) fn size_for_writers(&self, node: NodeId, size: u64) -> u64 {
+        let end = self.contents.get(&node).and_then(|contents| contents.ends.last_key_value());
+        end.map_or(size, |(end, _)| size.max(*end))
+    }
+
+    /// Each open file of the node that may write will tell of this error once.
+    pub(crate) fn write_failed(&mut self, node: NodeId, errno: Errno) {
+        for handle in self.open.of_node(node) {
+            if let Some(open) = self.open.get_mut(handle).filter(|open| open.how.write) {
+                open.error.get_or_insert(errno);
+            }
+        }
+    }
+
+    /// The error that the open file has to tell.
+    pub(crate) fn error(&self, handle: Handle) -> Option<Errno> {
+        self.open.get(handle)?.error
+    }
+
+    /// The same, told for good.
+    pub(crate) fn take_error(&mut self, handle: Handle) -> Option<Errno> {
+        self.open.get_mut(handle)?.error.take()
+    }
+
+    /// The server's machine was started anew: what was not committed may be lost, and must not be passed over.
+    pub(crate) fn doubt_uncommitted(&mut self) {
+        let doubtful: Vec<NodeId> = self
+            .contents
+            .iter()
+            .filter(|(_, contents)| contents.uncommitted)
+            .map(|(node, _)| *node)
+            .collect();
+        for node in doubtful {
+            self.write_failed(node, Errno::Io);
+            self.forget_contents(node);
+            self.contents(node).uncommitted = false;
+        }
+    }
+}

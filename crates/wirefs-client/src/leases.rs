@@ -1,0 +1,185 @@
+//! What the server has promised: until when that counts, what it took back, and the signs of life that keep it.
+
+use crate::core::{Attachment, Client};
+use crate::operation::Pending;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use wirefs_cache::{Known, Mode, NodeId, Trust};
+use wirefs_lease::{Forgetting, Holder, Serial};
+use wirefs_op::message::attach::{Leases as Terms, Watch};
+use wirefs_op::message::ping::Tping;
+use wirefs_op::{FileId, Request, Stat, Time};
+
+/// The leases of this client.
+#[derive(Debug)]
+pub(crate) struct Leases {
+    holder: Option<Holder>,
+    watch: Watch,
+    /// What was asked for up to then is not leased any more.
+    since: Time,
+    /// Something was leased since then.
+    holds_any: bool,
+    /// Recalls that were answered.
+    pub(crate) recalls: u64,
+    /// Recalls that are answered once an fd of the file is here.
+    pub(crate) acquiring: BTreeMap<NodeId, Vec<Serial>>,
+    /// Recalls that wait for fds: how many each.
+    pub(crate) waiting: BTreeMap<Serial, (Forgetting, usize)>,
+}
+
+fn term(terms: &Terms) -> Duration {
+    Duration::from_millis(u64::from(terms.term_ms))
+}
+
+impl Leases {
+    pub(crate) fn new(mode: &Mode, attachment: &Attachment, now: Time) -> Leases {
+        let terms = attachment.leases.as_ref().filter(|_| mode.takes_leases());
+        Leases {
+            holder: terms.map(|terms| Holder::new(now, term(terms))),
+            watch: terms.map_or(Watch::None, |terms| terms.watch),
+            since: Time(0),
+            holds_any: false,
+            recalls: 0,
+            acquiring: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+        }
+    }
+
+    /// Whether the server promises anything at all.
+    pub(crate) fn are_agreed(&self) -> bool {
+        self.holder.is_some()
+    }
+
+    pub(crate) fn watch(&self) -> Watch {
+        self.watch
+    }
+
+    pub(crate) fn holder_mut(&mut self) -> Option<&mut Holder> {
+        self.holder.as_mut()
+    }
+
+    /// Whether the server is known to keep its promises.
+    pub(crate) fn are_valid(&self, now: Time) -> bool {
+        self.holder.as_ref().is_some_and(|holder| holder.is_valid(now))
+    }
+
+    /// A request is being sent.
+    pub(crate) fn asked(&mut self, now: Time) {
+        if let Some(holder) = &mut self.holder {
+            holder.asked(now);
+        }
+    }
+
+    /// Recalls were answered by nobody: the connection is lost.
+    fn abandon_recalls(&mut self) {
+        self.acquiring.clear();
+        self.waiting.clear();
+    }
+}
+
+impl Client {
+    /// What may be believed now.
+    pub(crate) fn trust(&self) -> Trust {
+        Trust {
+            now: self.now,
+            window: self.config.mode.window(),
+            leased_since: self.leases.holder.as_ref().map(|_| self.leases.since),
+            is_valid: self.leases.are_valid(self.now),
+        }
+    }
+
+    /// As of when attributes are known that the reply to a request sent at `sent` tells.
+    pub(crate) fn known(&mut self, stat: &Stat, sent: Time) -> Known {
+        self.known_object(stat.id, stat.leased, sent)
+    }
+
+    /// The same of anything of an object of which the reply says whether it is leased.
+    pub(crate) fn known_object(&mut self, id: FileId, leased: bool, sent: Time) -> Known {
+        let holder = self.leases.holder.as_ref().filter(|_| leased);
+        let leased = holder.is_some_and(|holder| !holder.is_overtaken(id, sent));
+        self.leases.holds_any |= leased;
+        Known { at: sent, leased }
+    }
+
+    /// As of when a name is known of which the reply to a request sent at `sent` tells, with a lease on the directory if
+    /// `leased`.
+    pub(crate) fn known_name(&mut self, dir: NodeId, name: &[u8], leased: bool, sent: Time) -> Known {
+        let id = self.names.node(dir).map(|dir| dir.stat.id);
+        let is_overtaken =
+            |holder: &Holder| id.is_none_or(|id: FileId| holder.is_name_overtaken(id, name, sent));
+        let leased = leased && self.leases.holder.as_ref().is_some_and(|holder| !is_overtaken(holder));
+        self.leases.holds_any |= leased;
+        Known { at: sent, leased }
+    }
+
+    /// The same of a name that this client changed, where the reply tells what the directory is then.
+    pub(crate) fn known_own(&mut self, dir: NodeId, name: &[u8], stat: Option<&Stat>, sent: Time) -> Known {
+        self.known_name(dir, name, stat.is_some_and(|stat| stat.leased), sent)
+    }
+
+    /// A request that was sent at `sent` was answered.
+    pub(crate) fn answered(&mut self, sent: Time) {
+        let now = self.now;
+        if let Some(holder) = self.leases.holder_mut() {
+            holder.answered(now, sent);
+            self.empty();
+        }
+    }
+
+    /// The connection is gone.
+    pub(crate) fn leases_lost(&mut self) {
+        self.leases.abandon_recalls();
+        if let Some(holder) = self.leases.holder_mut() {
+            holder.lost();
+        }
+    }
+
+    /// The tree is attached again.
+    pub(crate) fn leases_attached(&mut self, terms: Option<&Terms>) {
+        let now = self.now;
+        match (terms.filter(|_| self.config.mode.takes_leases()), self.leases.holder_mut()) {
+            (Some(terms), Some(holder)) => holder.attached(now, term(terms), terms.kept),
+            (Some(terms), None) => self.leases.holder = Some(Holder::new(now, term(terms))),
+            (None, Some(_)) => {
+                self.leases.holder = None;
+                self.forget_leased();
+                self.empty_kernel();
+            }
+            (None, None) => {}
+        }
+        self.leases.watch = terms.map_or(Watch::None, |terms| terms.watch);
+        self.empty();
+    }
+
+    /// Lets time pass: what is over is forgotten, what is to go on is renewed.
+    pub(crate) fn watch_leases(&mut self) {
+        let (now, oldest) = (self.now, self.requests.oldest());
+        let Some(holder) = self.leases.holder_mut() else { return };
+        holder.tick(now);
+        holder.prune(oldest);
+        let is_due = holder.renewal_at().is_some_and(|at| now >= at);
+        self.empty();
+        if is_due && self.leases.holds_any && self.link.is_up() {
+            self.send(Request::Ping(Tping {}), Pending::Ignore);
+        }
+    }
+
+    /// Nothing that was asked for up to now is leased any more.
+    pub(crate) fn forget_leased(&mut self) {
+        self.leases.since = self.now;
+        self.leases.holds_any = false;
+        self.directories.doubt_all();
+    }
+
+    fn empty(&mut self) {
+        while let Some(empty) = self.leases.holder_mut().and_then(Holder::poll) {
+            if empty.own_too {
+                self.forget_leased();
+            }
+            self.empty_kernel();
+            if let Some(holder) = self.leases.holder_mut() {
+                holder.emptied();
+            }
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! What a change is about whose outcome nobody tells: the connection broke before its reply, or it was given up. It may be
+//! done or not, and so what was known of that counts no more, here and in the kernel.
+
+use crate::call::Invalidate;
+use crate::core::Client;
+use crate::operation::Pending;
+use wirefs_cache::NodeId;
+
+/// Names and nodes that a change is about.
+#[derive(Debug, Default)]
+pub(crate) struct Concerned {
+    pub(crate) names: Vec<(NodeId, Vec<u8>)>,
+    pub(crate) nodes: Vec<NodeId>,
+}
+
+impl Concerned {
+    /// One node's attributes or contents.
+    pub(crate) fn node(node: NodeId) -> Concerned {
+        Concerned { names: Vec::new(), nodes: vec![node] }
+    }
+
+    /// Names, and what they are.
+    pub(crate) fn names(names: Vec<(NodeId, Vec<u8>)>) -> Concerned {
+        Concerned { names, nodes: Vec::new() }
+    }
+}
+
+fn concerned(pending: &Pending) -> Concerned {
+    match pending {
+        Pending::Make(making) => Concerned::names(making.place().into_iter().collect()),
+        Pending::Remove(removing) => Concerned::names(vec![removing.place()]),
+        Pending::Rename(renaming) => Concerned::names(renaming.places().to_vec()),
+        Pending::Link(linking) => linking.concerned(),
+        Pending::Setattr(setting) => Concerned::node(setting.node),
+        Pending::Open(opening) if opening.truncates() => Concerned::node(opening.node),
+        Pending::Write(writing) => Concerned::node(writing.node()),
+        Pending::Xattr(asking) => asking.changed().map(Concerned::node).unwrap_or_default(),
+        Pending::Allocate(allocating) => Concerned::node(allocating.node()),
+        Pending::Copy(copying) => Concerned::node(copying.to()),
+        Pending::Open(_)
+        | Pending::Ignore
+        | Pending::Close(_)
+        | Pending::Lookup(_)
+        | Pending::Getattr(_)
+        | Pending::Readlink(_)
+        | Pending::AcquireFd(_)
+        | Pending::Fetch(_)
+        | Pending::ReadExactly(_)
+        | Pending::List(_)
+        | Pending::Statfs(_)
+        | Pending::Lock(_)
+        | Pending::Unlock(_)
+        | Pending::Withdraw(_)
+        | Pending::Seek(_)
+        | Pending::Commit(_) => Concerned::default(),
+    }
+}
+
+/// Nobody knows whether this was done.
+pub(crate) fn doubt(client: &mut Client, pending: &Pending) {
+    // Without leases it all is asked for again soon.
+    if !client.config.mode.takes_leases() {
+        return;
+    }
+    let Concerned { names, mut nodes } = concerned(pending);
+    for (parent, name) in names {
+        nodes.push(parent);
+        nodes.extend(client.names.child(parent, &name));
+        client.directories.doubt_name(parent, &name);
+        client.names.untell_absent(parent, &name);
+        client.invalidate(Invalidate::Entry { parent, name });
+    }
+    nodes.sort_unstable();
+    nodes.dedup();
+    for node in nodes {
+        client.names.doubt(node);
+        client.files.doubt_contents(node);
+        if let Some(id) = client.names.node(node).map(|known| known.stat.id) {
+            client.directories.outdate(id, client.now);
+        }
+        client.invalidate(Invalidate::Node { node, offset: 0, length: 0 });
+    }
+}

@@ -1,0 +1,180 @@
+//! Recalls: what the server takes back is forgotten here and in the kernel, and then it is told so.
+
+use crate::call::Invalidate;
+use crate::core::{Client, Output};
+use crate::operation::open;
+use bytes::Bytes;
+use std::collections::BTreeSet;
+use wirefs_cache::{NodeId, ROOT};
+use wirefs_lease::{Forgetting, Item, Serial};
+use wirefs_op::message::recall::{RecallItem, Rrecall, Trecalled};
+use wirefs_op::message::target::NOFD;
+use wirefs_op::{Kind, NOTAG, Request};
+
+/// Recalls that wait for fds, at most; past it they are answered without.
+const WAITING_MAX: usize = 4096;
+
+/// What the kernel is to forget.
+#[derive(Default)]
+struct Forgotten {
+    names: BTreeSet<(NodeId, Vec<u8>)>,
+    nodes: BTreeSet<NodeId>,
+}
+
+impl Client {
+    /// The server takes something back.
+    pub(crate) fn recalled(&mut self, recall: Rrecall) {
+        let items: Vec<Item> = recall.items.iter().map(item).collect();
+        let (now, serial) = (self.now, Serial(recall.serial));
+        let Some(holder) = self.leases.holder_mut() else { return };
+        let forgetting = holder.recalled(now, serial, &items);
+        if recall.items.is_empty() {
+            self.forget_leased();
+            self.empty_kernel();
+        }
+        let mut forgotten = Forgotten::default();
+        for item in &recall.items {
+            self.forget(item, &mut forgotten);
+        }
+        let nodes: Vec<NodeId> = recall.items.iter().filter_map(|item| self.names.of_file(item.id)).collect();
+        self.forget_in_kernel(forgotten);
+        let wanted = if recall.items.is_empty() { self.files.without_fd() } else { self.about_to_go(&nodes) };
+        let wanted: BTreeSet<NodeId> = wanted.into_iter().collect();
+        let asked = wanted.into_iter().filter(|node| self.asks_fd(*node, serial)).count();
+        if asked == 0 {
+            self.answer_recall(forgetting);
+        } else {
+            self.leases.waiting.insert(serial, (forgetting, asked));
+        }
+    }
+
+    /// Forgets here what an item names.
+    fn forget(&mut self, item: &RecallItem, forgotten: &mut Forgotten) {
+        self.names.doubt_file(item.id);
+        self.directories.outdate(item.id, self.now);
+        let Some(node) = self.names.of_file(item.id) else { return };
+        self.files.doubt_directories(node);
+        if let Some(name) = &item.name {
+            self.directories.doubt_name(node, name);
+            self.tell_of_name(node, name, forgotten);
+        } else {
+            self.directories.doubt(node);
+            self.files.doubt_contents(node);
+            self.tell_of_all_names(node, forgotten);
+        }
+        let Some(known) = self.names.node(node).filter(|known| known.is_held_by_kernel()) else { return };
+        forgotten.nodes.insert(node);
+        // An answer that brings the node may be on its way: the kernel forgets its names behind that.
+        if !known.is_used() {
+            forgotten.names.extend(self.names.links(node));
+        }
+    }
+
+    fn tell_of_name(&mut self, dir: NodeId, name: &[u8], forgotten: &mut Forgotten) {
+        let child = self.names.child(dir, name).and_then(|child| self.names.node(child));
+        let is_told = child.is_some_and(|child| child.is_held_by_kernel());
+        if self.names.untell_absent(dir, name) || is_told {
+            forgotten.names.insert((dir, name.to_vec()));
+        }
+    }
+
+    fn tell_of_all_names(&mut self, dir: NodeId, forgotten: &mut Forgotten) {
+        forgotten.names.extend(self.names.told_names(dir).map(|name| (dir, name.to_vec())));
+        forgotten.names.extend(self.names.untell_all_absent(dir).into_iter().map(|name| (dir, name)));
+    }
+
+    /// Names first: an answer on its way brings attributes with a name, and is waited for by who forgets that.
+    fn forget_in_kernel(&mut self, forgotten: Forgotten) {
+        for (parent, name) in forgotten.names {
+            self.invalidate(Invalidate::Entry { parent, name });
+        }
+        for node in forgotten.nodes {
+            self.invalidate(Invalidate::Node { node, offset: 0, length: 0 });
+        }
+    }
+
+    /// Tells the kernel to forget all names and attributes. Its pages are compared with those by their times when they are read
+    /// again.
+    pub(crate) fn empty_kernel(&mut self) {
+        for dir in self.names.with_absent_names() {
+            for name in self.names.untell_all_absent(dir) {
+                self.invalidate(Invalidate::Entry { parent: dir, name });
+            }
+        }
+        let nodes: Vec<NodeId> = self.names.held_by_kernel().collect();
+        for node in &nodes {
+            let names: Vec<Vec<u8>> = self.names.told_names(*node).map(<[u8]>::to_vec).collect();
+            for name in names {
+                self.invalidate(Invalidate::Entry { parent: *node, name });
+            }
+        }
+        for node in nodes {
+            self.invalidate(Invalidate::Node { node, offset: -1, length: 0 });
+        }
+    }
+
+    /// The open files that go by their names alone, of which those or one on the way to them may be about to change.
+    fn about_to_go(&self, recalled: &[NodeId]) -> Vec<NodeId> {
+        let mut without = self.files.without_fd();
+        without.retain(|node| recalled.iter().any(|recalled| self.is_reached_through(*node, *recalled)));
+        without
+    }
+
+    fn is_reached_through(&self, node: NodeId, recalled: NodeId) -> bool {
+        let mut at = node;
+        while at != recalled && at != ROOT {
+            let parent = self.names.parent(at);
+            if parent == at {
+                return false;
+            }
+            at = parent;
+        }
+        let is_directory =
+            |node: NodeId| self.names.node(node).is_some_and(|known| known.stat.kind == Kind::Directory);
+        at == recalled && (at == node || is_directory(at))
+    }
+
+    /// Asks for an fd of an open file that has none, before it is out of reach; false when that is not possible.
+    fn asks_fd(&mut self, node: NodeId, serial: Serial) -> bool {
+        if self.leases.waiting.len() >= WAITING_MAX || self.files.fd_for(node, None) != NOFD {
+            return false;
+        }
+        if !self.leases.acquiring.contains_key(&node) && !open::outlive(self, node) {
+            return false;
+        }
+        self.leases.acquiring.entry(node).or_default().push(serial);
+        true
+    }
+
+    /// The fd that was asked for is here, or cannot be had.
+    pub(crate) fn fd_acquired(&mut self, node: NodeId) {
+        for serial in self.leases.acquiring.remove(&node).unwrap_or_default() {
+            let Some((forgetting, left)) = self.leases.waiting.get_mut(&serial) else { continue };
+            *left -= 1;
+            if *left == 0 {
+                let forgetting = *forgetting;
+                self.leases.waiting.remove(&serial);
+                self.answer_recall(forgetting);
+            }
+        }
+    }
+
+    fn answer_recall(&mut self, forgetting: Forgetting) {
+        let serial = self.leases.holder_mut().and_then(|holder| holder.forgotten(forgetting));
+        let Some(Serial(serial)) = serial else { return };
+        self.leases.recalls += 1;
+        let request = Request::Recalled(Trecalled { serial });
+        let frame = request.encode(NOTAG);
+        self.counters.count(&request);
+        self.counters.bytes_out += frame.wire_len() as u64;
+        self.counters.frames_out += 1;
+        self.output(Output::SendAfter(frame));
+    }
+}
+
+fn item(item: &RecallItem) -> Item {
+    match &item.name {
+        Some(name) => Item::named(item.id, Bytes::copy_from_slice(name)),
+        None => Item::whole(item.id),
+    }
+}

@@ -1,0 +1,184 @@
+//! A client without a server: the test plays it.
+
+use crate::config;
+use crate::deeds::READ;
+use bytes::Bytes;
+use std::collections::VecDeque;
+use std::time::Duration;
+use wirefs_client::call::{Answer, Call, CallId, Caller, Handle, Invalidate, NodeId, ROOT};
+use wirefs_client::{Attachment, Client, Output};
+use wirefs_op::limits::DATA_BYTES_MAX;
+use wirefs_op::listing::ListingWriter;
+use wirefs_op::message::attach::{Leases, Watch};
+use wirefs_op::message::get::{GotMode, Rget};
+use wirefs_op::message::recall::{RecallItem, Rrecall};
+use wirefs_op::message::statfs::Rstatfs;
+use wirefs_op::message::target::{Fd, NOFD};
+use wirefs_op::message::version::BootId;
+use wirefs_op::wire::{Data, Malformed};
+use wirefs_op::{DirEntry, FileId, FsStat, Kind, NOTAG, Reply, Request, Stat, Tag, Time, Timestamp};
+
+/// It, and what it did.
+pub(crate) struct Alone {
+    pub(crate) client: Client,
+    pub(crate) now: Time,
+    calls: u64,
+    pub(crate) asked: VecDeque<(Tag, Request)>,
+    answers: Vec<(CallId, Answer)>,
+    /// What the kernel is told and what waits for that, in order.
+    pub(crate) told: Vec<Told>,
+}
+
+/// Something that is done after what was told to the kernel before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Told {
+    Forget(Invalidate),
+    /// Trecalled with this serial.
+    Recalled(u64),
+}
+
+pub(crate) fn stat(ino: u64, kind: Kind, size: u64) -> Stat {
+    let at = Timestamp { secs: 1, nanos: 0 };
+    Stat {
+        id: FileId { fs: 0, ino, generation: 1 },
+        kind,
+        version: 5,
+        mode: 0o644,
+        nlink: 1,
+        uid: 0,
+        gid: 0,
+        rdev: 0,
+        size,
+        blocks: 0,
+        blksize: 4096,
+        atime: at,
+        mtime: at,
+        ctime: at,
+        without_xattrs: true,
+        leased: false,
+    }
+}
+
+pub(crate) fn got(mode: GotMode, stat: Option<Stat>, data: &[u8]) -> Reply {
+    Reply::Get(Rget { fd: NOFD, mode, stat, data: Data(Bytes::copy_from_slice(data)) })
+}
+
+pub(crate) fn listing(names: &[&[u8]], ino: u64) -> Bytes {
+    let mut writer = ListingWriter::new(DATA_BYTES_MAX);
+    for (index, name) in names.iter().enumerate() {
+        let stat = stat(ino + index as u64, Kind::File, 3);
+        assert!(writer.push(&DirEntry { name: name.to_vec(), next: index as u64 + 1, stat }));
+    }
+    writer.finish()
+}
+
+impl Alone {
+    pub(crate) fn new() -> Alone {
+        Alone::with("window", None)
+    }
+
+    /// In mode `lease`, at a server that leases.
+    pub(crate) fn leased() -> Alone {
+        let leases = Leases { term_ms: 15_000, kept: false, watch: Watch::None };
+        let mut alone = Alone::with("lease", Some(leases));
+        // Leases count once something was answered.
+        alone.call(Call::Statfs { node: ROOT });
+        let tag = alone.next();
+        alone.reply(tag, &Reply::Statfs(Rstatfs { figures: FsStat::default() })).unwrap();
+        alone
+    }
+
+    fn with(mode: &str, leases: Option<Leases>) -> Alone {
+        let attachment = Attachment {
+            root: stat(1, Kind::Directory, 0),
+            uid: 0,
+            gid: 0,
+            acts_for_callers: true,
+            read_only: false,
+            boot: BootId(1),
+            leases,
+        };
+        let now = Time(1_000_000_000);
+        let client = Client::new(config(mode), attachment, now);
+        Alone { client, now, calls: 0, asked: VecDeque::new(), answers: Vec::new(), told: Vec::new() }
+    }
+
+    pub(crate) fn outputs(&mut self) {
+        while let Some(output) = self.client.poll() {
+            match output {
+                Output::Answer(call, answer) | Output::AnswerAfter(call, answer) => {
+                    assert!(self.answers.iter().all(|(other, _)| *other != call), "answered twice");
+                    self.answers.push((call, answer));
+                }
+                Output::Send(frame, _) => self.asked.push_back(Request::decode(frame.to_body()).unwrap()),
+                Output::SendAfter(frame) => match Request::decode(frame.to_body()).unwrap() {
+                    (NOTAG, Request::Recalled(recalled)) => self.told.push(Told::Recalled(recalled.serial)),
+                    other => panic!("{other:?}"),
+                },
+                Output::Invalidate(what) => self.told.push(Told::Forget(what)),
+                Output::HangUp => {}
+            }
+        }
+    }
+
+    pub(crate) fn call(&mut self, call: Call<'_>) -> CallId {
+        self.calls += 1;
+        let id = CallId(self.calls);
+        self.client.call(self.now, id, Caller::default(), call);
+        self.outputs();
+        id
+    }
+
+    pub(crate) fn reply(&mut self, tag: Tag, reply: &Reply) -> Result<(), Malformed> {
+        self.now.0 += 1_000_000;
+        let received = self.client.receive(self.now, reply.encode(tag).to_body());
+        self.outputs();
+        received
+    }
+
+    /// The server takes this back; tells what is told to the kernel, and the answer.
+    pub(crate) fn recall(&mut self, serial: u64, items: Vec<RecallItem>) -> Vec<Told> {
+        self.told.clear();
+        self.reply(NOTAG, &Reply::Recall(Rrecall { serial, items })).unwrap();
+        std::mem::take(&mut self.told)
+    }
+
+    /// Lets so much time pass.
+    pub(crate) fn tick(&mut self, span: Duration) {
+        self.now = self.now + span;
+        self.client.tick(self.now);
+        self.outputs();
+    }
+
+    pub(crate) fn lost(&mut self) {
+        self.client.lost(self.now);
+        self.outputs();
+    }
+
+    pub(crate) fn next(&mut self) -> Tag {
+        self.asked.pop_front().expect("nothing was asked").0
+    }
+
+    pub(crate) fn answer(&self, call: CallId) -> Option<&Answer> {
+        self.answers.iter().find(|(other, _)| *other == call).map(|(_, answer)| answer)
+    }
+
+    /// A file of this size that nothing but its attributes is known of, opened.
+    pub(crate) fn open(&mut self, size: u64) -> (NodeId, Handle) {
+        let call = self.call(Call::Lookup { parent: ROOT, name: b"f" });
+        let tag = self.next();
+        let mode = GotMode::LAST.and(GotMode::MORE);
+        self.reply(tag, &got(mode, Some(stat(9, Kind::File, size)), b"")).unwrap();
+        let Some(Answer::Entry(entry)) = self.answer(call) else { panic!("{:?}", self.answers) };
+        let node = entry.node;
+        let call = self.call(Call::Open { node, how: READ });
+        let tag = self.next();
+        let mut reply = got(mode, Some(stat(9, Kind::File, size)), b"");
+        if let Reply::Get(got) = &mut reply {
+            got.fd = Fd(3);
+        }
+        self.reply(tag, &reply).unwrap();
+        let Some(Answer::Opened(handle, _)) = self.answer(call) else { panic!("{:?}", self.answers) };
+        (node, *handle)
+    }
+}

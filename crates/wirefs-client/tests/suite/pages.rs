@@ -1,0 +1,64 @@
+//! Which pages the kernel keeps when a file is opened.
+
+use crate::config;
+use crate::deeds::{READ, READ_WRITE, data, handle, write};
+use crate::world::{Delays, STEADY, World};
+use std::time::Duration;
+use wirefs_client::call::{Answer, Call, Handle, NodeId, PageCache, ROOT};
+
+/// Client 0 has a file open and its pages in its kernel.
+fn with_pages(world: &mut World) -> (NodeId, Handle) {
+    let node = world.file(0, ROOT, b"f", b"old contents");
+    let open = handle(world.ask(0, Call::Open { node, how: READ_WRITE }));
+    let read = Call::Read { node, handle: open, offset: 0, count: 4096 };
+    assert_eq!(data(world.ask(0, read)), "old contents");
+    world.settle();
+    (node, open)
+}
+
+fn kept(answer: Answer) -> PageCache {
+    match answer {
+        Answer::Opened(_, pages) => pages,
+        other => panic!("not opened: {other:?}"),
+    }
+}
+
+// S-2
+#[test]
+fn pages_from_before_anothers_change_do_not_outlive_an_open_while_own_writes_are_under_way() {
+    let delays = Delays { wire: (1_000, 60_000), server: (0, 30_000), kernel: (0, 0) };
+    for seed in 0..40 {
+        let mut world = World::new(seed, config("window"), 2, delays);
+        let (node, open) = with_pages(&mut world);
+        let theirs = world.lookup(1, ROOT, b"f");
+        let other = handle(world.ask(1, Call::Open { node: theirs, how: READ_WRITE }));
+        assert_eq!(world.ask(1, write(theirs, other, 0, b"new")), Answer::Count(3));
+        world.close(1, theirs, other);
+        world.pass(Duration::from_secs(2));
+        world.call(0, write(node, open, 8, b"first"));
+        let opening = world.call(0, Call::Open { node, how: READ });
+        let until = world.now + Duration::from_millis(40);
+        while world.now < until && !world.seats[0].answers.contains_key(&opening) {
+            world.step();
+        }
+        world.call(0, write(node, open, 16, b"second"));
+        let pages = kept(world.wait(0, opening));
+        assert_eq!(pages, PageCache::Drop, "seed {seed}");
+    }
+}
+
+#[test]
+fn pages_are_kept_by_an_open_while_own_writes_are_under_way() {
+    let mut world = World::new(1, config("window"), 1, STEADY);
+    let (node, open) = with_pages(&mut world);
+    for round in 0..50 {
+        world.call(0, write(node, open, round, b"own"));
+        world.pass(Duration::from_millis(30));
+        let opening = world.call(0, Call::Open { node, how: READ });
+        world.pass(Duration::from_millis(30));
+        world.call(0, write(node, open, round, b"own"));
+        let opened = world.wait(0, opening);
+        assert!(!world.seats[0].client.is_settled());
+        assert_eq!(kept(opened), PageCache::Keep);
+    }
+}

@@ -1,0 +1,149 @@
+//! How a client comes to its server: at first, and again after its connection broke.
+
+use super::kernel::Kernel;
+use super::{BOOT, Event, Seat, World};
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+use wirefs_client::{Attachment, Client, Config};
+use wirefs_op::message::attach::Tattach;
+use wirefs_op::message::recall::Rrecall;
+use wirefs_op::message::version::{FEATURE_LEASES, SessionId, Tversion, VERSION};
+use wirefs_op::wire::Text;
+use wirefs_op::{NOTAG, Reply, Request, Tag, Time, TreePath};
+use wirefs_server::{ConnectionKey, Input, Tree};
+
+/// What a client was told.
+struct Joined {
+    connection: ConnectionKey,
+    attachment: Attachment,
+    resumed: bool,
+    recalls: Vec<Rrecall>,
+}
+
+impl World {
+    /// A connection to a session: Tversion and Tattach.
+    fn join(&mut self, session: SessionId, takes_leases: bool) -> Joined {
+        self.connections += 1;
+        let connection = ConnectionKey(self.connections);
+        self.handle(Input::Connected(connection));
+        let features = if takes_leases { FEATURE_LEASES } else { 0 };
+        let hello = Tversion { msize: 1 << 20, version: Text::new(VERSION), features, session };
+        let frame = Request::Version(hello).encode(NOTAG);
+        self.sessions.handle(self.now, Input::Received(connection, frame.to_body()));
+        let mut resumed = false;
+        while let Some(output) = self.sessions.poll() {
+            match output {
+                wirefs_server::Output::Reply { reply: Reply::Version(version), .. } => {
+                    resumed = version.resumed;
+                }
+                other => self.carry_out(other),
+            }
+        }
+        let attach = Tattach { uname: Text::new(b"test"), path: TreePath::root() };
+        let frame = Request::Attach(attach).encode(Tag(0));
+        self.sessions.handle(self.now, Input::Received(connection, frame.to_body()));
+        let (mut attachment, mut recalls) = (None, Vec::new());
+        while let Some(output) = self.sessions.poll() {
+            match output {
+                wirefs_server::Output::Attach { connection, session, path, .. } => {
+                    let result = self.tree.attach(session, &path);
+                    self.sessions.handle(self.now, Input::Attached { connection, session, result });
+                }
+                wirefs_server::Output::Reply { reply: Reply::Attach(attach), .. } => {
+                    attachment = Some(Attachment {
+                        root: attach.root,
+                        uid: attach.uid,
+                        gid: attach.gid,
+                        acts_for_callers: attach.acts_for_callers,
+                        read_only: attach.read_only,
+                        boot: BOOT,
+                        leases: attach.leases,
+                    });
+                }
+                wirefs_server::Output::Reply { reply: Reply::Recall(recall), .. } => recalls.push(recall),
+                other => self.carry_out(other),
+            }
+        }
+        let attachment = attachment.expect("the tree lets itself be attached");
+        Joined { connection, attachment, resumed, recalls }
+    }
+
+    /// Sends what was recalled right behind the reply to Tattach.
+    fn recall(&mut self, joined: ConnectionKey, recalls: Vec<Rrecall>) {
+        for recall in recalls {
+            self.reply(joined, NOTAG, &Reply::Recall(recall), None);
+        }
+    }
+
+    /// Another client.
+    pub(super) fn seat(&mut self, config: Config) {
+        let seat = self.seats.len();
+        let session = SessionId([seat as u8 + 1; 16]);
+        let takes_leases = config.mode.takes_leases();
+        let Joined { connection, attachment, recalls, .. } = self.join(session, takes_leases);
+        let now = self.now;
+        self.seats.push(Seat {
+            client: Client::new(config, attachment, now),
+            connection: Some(connection),
+            session,
+            arrives: (now, now),
+            delivered: now,
+            recalled: now,
+            notices: VecDeque::new(),
+            noticed: now,
+            takes_leases,
+            kernel: Kernel::new(self.observer.root()),
+            is_mute: false,
+            sent: Vec::new(),
+            answers: BTreeMap::new(),
+            invalidated: Vec::new(),
+            hang_ups: 0,
+            in_flight_max: 0,
+        });
+        self.recall(connection, recalls);
+        self.at(Duration::from_millis(500), Event::Tick(seat));
+    }
+
+    /// Cuts the connection of a seat: what is on the wire is lost, in both directions. It is there again after a while,
+    /// with the same session (`resumed`) or a new one.
+    pub(crate) fn cut(&mut self, seat: usize, back_after: Duration, resumed: bool) {
+        let Some(connection) = self.seats[seat].connection.take() else { return };
+        self.events.retain(|_, event| match event {
+            Event::Arrive(whose, _) | Event::Deliver(_, whose, ..) => *whose != connection,
+            _ => true,
+        });
+        self.handle(Input::Disconnected(connection));
+        self.seats[seat].client.lost(self.now);
+        self.outputs(seat);
+        self.at(back_after, Event::Restore(seat, resumed));
+    }
+
+    pub(super) fn restore(&mut self, seat: usize, resumed: bool) {
+        if !resumed {
+            // A new session: what the old one still had to do is done first.
+            let old: Vec<(Time, u64)> = self
+                .events
+                .iter()
+                .filter(|(_, event)| matches!(event, Event::Execute(_) | Event::Queue(..)))
+                .map(|(key, _)| *key)
+                .collect();
+            if !old.is_empty() {
+                self.at(Duration::from_millis(10), Event::Restore(seat, false));
+                return;
+            }
+            self.seats[seat].session.0[1] += 1;
+        }
+        let takes_leases = self.seats[seat].takes_leases;
+        let joined = self.join(self.seats[seat].session, takes_leases);
+        assert_eq!(joined.resumed, resumed, "the server keeps sessions");
+        let Joined { connection, attachment, recalls, .. } = joined;
+        let now = self.now;
+        let chair = &mut self.seats[seat];
+        chair.connection = Some(connection);
+        chair.arrives = (now, now);
+        (chair.delivered, chair.recalled) = (now, now);
+        chair.client.connected(now, attachment, resumed);
+        self.recall(connection, recalls);
+        self.outputs(seat);
+    }
+}

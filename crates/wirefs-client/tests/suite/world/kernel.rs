@@ -1,0 +1,319 @@
+//! What a kernel believes without asking: names, also absent ones, and attributes, for as long as it was told. Under leases
+//! that must be how things are at each moment.
+
+use super::World;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+use wirefs_client::call::{Answer, Call, CallId, Entry, Invalidate, NodeId, ROOT};
+use wirefs_op::{FileId, Stat, Time};
+
+/// What a call is about, as far as a kernel takes something in by its answer.
+#[derive(Clone, Debug)]
+pub(super) enum Matter {
+    /// An entry, or none.
+    Name(NodeId, Vec<u8>),
+    /// Attributes.
+    Node(NodeId),
+    /// A listing.
+    Directory(NodeId),
+    /// Own changes: of names in these directories, of these nodes' attributes.
+    Change { names: Vec<(NodeId, Vec<u8>)>, nodes: Vec<NodeId>, made: Option<(NodeId, Vec<u8>)> },
+    /// A rename, which takes what is believed of the old name to the new one.
+    Rename { from: (NodeId, Vec<u8>), to: (NodeId, Vec<u8>), is_exchange: bool },
+}
+
+#[derive(Debug)]
+struct Asked {
+    matter: Matter,
+    since: u64,
+    /// Names that were forgotten meanwhile: who forgets them waits for lookups and listings of their directory.
+    forgotten: BTreeSet<(NodeId, Vec<u8>)>,
+    /// Nodes that were forgotten behind one of those.
+    forgotten_behind: BTreeSet<NodeId>,
+    /// Something changes names in the directory at the same time, which a kernel's lock of the directory does not let happen: nothing
+    /// follows from what it believes then.
+    is_impossible: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Believed<T> {
+    what: T,
+    until: Time,
+}
+
+/// One kernel.
+#[derive(Debug, Default)]
+pub(crate) struct Kernel {
+    ids: BTreeMap<NodeId, FileId>,
+    names: BTreeMap<(NodeId, Vec<u8>), Believed<Option<NodeId>>>,
+    attributes: BTreeMap<NodeId, Believed<Stat>>,
+    asked: BTreeMap<CallId, Asked>,
+    /// Counts what is forgotten.
+    clock: u64,
+    forgotten: BTreeMap<NodeId, u64>,
+}
+
+fn matter(call: &Call<'_>) -> Option<Matter> {
+    let name = |parent: NodeId, name: &[u8]| (parent, name.to_vec());
+    let change =
+        |names: Vec<(NodeId, Vec<u8>)>, nodes: Vec<NodeId>| Matter::Change { names, nodes, made: None };
+    let makes = |place: (NodeId, Vec<u8>), nodes: Vec<NodeId>| Matter::Change {
+        names: vec![place.clone()],
+        nodes,
+        made: Some(place),
+    };
+    Some(match *call {
+        Call::Lookup { parent, name } => Matter::Name(parent, name.to_vec()),
+        Call::Getattr { node, .. } => Matter::Node(node),
+        Call::Readdir { node, .. } => Matter::Directory(node),
+        Call::Setattr { node, .. } | Call::Write { node, .. } => change(vec![], vec![node]),
+        Call::Create { parent, name: of, .. }
+        | Call::Mkdir { parent, name: of, .. }
+        | Call::Symlink { parent, name: of, .. } => makes(name(parent, of), vec![parent]),
+        Call::Link { node, parent, name: of } => makes(name(parent, of), vec![parent, node]),
+        Call::Unlink { parent, name: of } | Call::Rmdir { parent, name: of } => {
+            change(vec![name(parent, of)], vec![parent])
+        }
+        Call::Rename { parent, name: of, to_parent, to_name, flags } => Matter::Rename {
+            from: name(parent, of),
+            to: name(to_parent, to_name),
+            is_exchange: flags & 2 != 0,
+        },
+        _ => return None,
+    })
+}
+
+impl Matter {
+    fn changes_names_in(&self) -> Vec<NodeId> {
+        match self {
+            Matter::Change { names, .. } => names.iter().map(|(dir, _)| *dir).collect(),
+            Matter::Rename { from, to, .. } => vec![from.0, to.0],
+            Matter::Name(..) | Matter::Node(_) | Matter::Directory(_) => vec![],
+        }
+    }
+}
+
+impl Kernel {
+    pub(super) fn new(root: FileId) -> Kernel {
+        Kernel { ids: BTreeMap::from([(ROOT, root)]), ..Kernel::default() }
+    }
+
+    pub(super) fn asks(&mut self, id: CallId, call: &Call<'_>) {
+        if let Call::Forget { node, .. } = *call {
+            self.drop_node(node);
+        }
+        let Some(matter) = matter(call) else { return };
+        let changes = matter.changes_names_in();
+        let looked = |matter: &Matter| match matter {
+            Matter::Name(dir, _) | Matter::Directory(dir) => Some(*dir),
+            Matter::Node(_) | Matter::Change { .. } | Matter::Rename { .. } => None,
+        };
+        let others = self.asked.values().flat_map(|asked| asked.matter.changes_names_in());
+        let is_impossible = looked(&matter).is_some_and(|dir| others.into_iter().any(|other| other == dir));
+        for asked in self.asked.values_mut() {
+            asked.is_impossible |= looked(&asked.matter).is_some_and(|dir| changes.contains(&dir));
+        }
+        let asked = Asked {
+            matter,
+            is_impossible,
+            since: self.clock,
+            forgotten: BTreeSet::new(),
+            forgotten_behind: BTreeSet::new(),
+        };
+        self.asked.insert(id, asked);
+    }
+
+    fn drop_node(&mut self, node: NodeId) {
+        self.ids.remove(&node);
+        self.attributes.remove(&node);
+        self.names.retain(|(parent, _), believed| *parent != node && believed.what != Some(node));
+    }
+
+    fn doubt_attributes(&mut self, node: NodeId) {
+        self.clock += 1;
+        self.attributes.remove(&node);
+        self.forgotten.insert(node, self.clock);
+    }
+
+    pub(super) fn forgets(&mut self, what: &Invalidate) {
+        match what {
+            Invalidate::Node { node, .. } => {
+                // Of a node that is not there nothing is forgotten.
+                if self.ids.contains_key(node) {
+                    self.doubt_attributes(*node);
+                }
+                for asked in self.asked.values_mut().filter(|asked| !asked.forgotten.is_empty()) {
+                    asked.forgotten_behind.insert(*node);
+                }
+            }
+            Invalidate::Entry { parent, name } => {
+                let place = (*parent, name.clone());
+                self.names.remove(&place);
+                for asked in self.asked.values_mut() {
+                    let is_waited_for = match &asked.matter {
+                        Matter::Name(dir, _) | Matter::Directory(dir) => dir == parent,
+                        Matter::Change { names, .. } => names.iter().any(|(dir, _)| dir == parent),
+                        Matter::Rename { from, to, .. } => from.0 == *parent || to.0 == *parent,
+                        Matter::Node(_) => false,
+                    };
+                    if is_waited_for {
+                        asked.forgotten.insert(place.clone());
+                    }
+                }
+            }
+        }
+    }
+
+    /// Takes in an answer at `now`; tells which names and nodes it is about.
+    pub(super) fn takes(&mut self, now: Time, id: CallId, answer: &Answer) {
+        let Some(asked) = self.asked.remove(&id) else { return };
+        let failed = matches!(answer, Answer::Fail(_));
+        match &asked.matter {
+            Matter::Name(parent, name) => match answer {
+                Answer::Entry(entry) => self.entry(now, &asked, (*parent, name.clone()), entry),
+                Answer::NoEntry(ttl) => self.name(now, &asked, (*parent, name.clone()), None, *ttl),
+                _ => {
+                    self.names.remove(&(*parent, name.clone()));
+                }
+            },
+            Matter::Node(node) => {
+                if let Answer::Attr(stat, ttl) = answer {
+                    self.attribute(now, &asked, *node, stat, *ttl);
+                }
+            }
+            Matter::Directory(dir) => {
+                let Answer::Listing(listed) = answer else { return };
+                for listed in listed {
+                    if let Some(entry) = &listed.entry {
+                        self.entry(now, &asked, (*dir, listed.name.clone()), entry);
+                    }
+                }
+            }
+            Matter::Change { names, nodes, made } => {
+                for name in names {
+                    // What loses a name changes.
+                    if let Some(node) = self.names.remove(name).and_then(|name| name.what).filter(|_| !failed)
+                    {
+                        self.doubt_attributes(node);
+                    }
+                }
+                for node in nodes {
+                    self.doubt_attributes(*node);
+                }
+                // What is made is there when the answer comes: its own attributes are of then.
+                if let (Answer::Entry(entry) | Answer::Created(entry, ..), Some(place)) = (answer, made) {
+                    self.entry(now, &asked, place.clone(), entry);
+                }
+                if let (Answer::Attr(stat, ttl), [node]) = (answer, nodes.as_slice()) {
+                    self.believe(now, *node, stat, *ttl);
+                }
+            }
+            Matter::Rename { from, to, is_exchange } if !failed => {
+                let (moved, other) = (self.names.remove(from), self.names.remove(to));
+                let nodes = [moved, other].map(|name| name.and_then(|name| name.what));
+                for node in [Some(from.0), Some(to.0)].into_iter().chain(nodes).flatten() {
+                    self.doubt_attributes(node);
+                }
+                if let Some(moved) = moved.filter(|_| !asked.forgotten.contains(to)) {
+                    self.names.insert(to.clone(), moved);
+                }
+                if let Some(other) = other.filter(|_| *is_exchange && !asked.forgotten.contains(from)) {
+                    self.names.insert(from.clone(), other);
+                }
+            }
+            Matter::Rename { .. } => {}
+        }
+    }
+
+    fn entry(&mut self, now: Time, asked: &Asked, place: (NodeId, Vec<u8>), entry: &Entry) {
+        let is_new = self.ids.insert(entry.node, entry.stat.id).is_none();
+        self.name(now, asked, place, Some(entry.node), entry.entry_ttl);
+        let is_behind = asked.forgotten_behind.contains(&entry.node);
+        if is_behind {
+            self.attributes.remove(&entry.node);
+        } else if is_new {
+            self.believe(now, entry.node, &entry.stat, entry.attr_ttl);
+        } else {
+            self.attribute(now, asked, entry.node, &entry.stat, entry.attr_ttl);
+        }
+    }
+
+    fn name(
+        &mut self,
+        now: Time,
+        asked: &Asked,
+        place: (NodeId, Vec<u8>),
+        what: Option<NodeId>,
+        ttl: Duration,
+    ) {
+        if asked.is_impossible || ttl.is_zero() || asked.forgotten.contains(&place) {
+            self.names.remove(&place);
+        } else {
+            self.names.insert(place, Believed { what, until: now + ttl });
+        }
+    }
+
+    /// Attributes from before the node was forgotten do not count.
+    fn attribute(&mut self, now: Time, asked: &Asked, node: NodeId, stat: &Stat, ttl: Duration) {
+        if self.forgotten.get(&node).is_none_or(|at| *at <= asked.since) {
+            self.believe(now, node, stat, ttl);
+        }
+    }
+
+    fn believe(&mut self, now: Time, node: NodeId, stat: &Stat, ttl: Duration) {
+        if ttl.is_zero() {
+            self.attributes.remove(&node);
+        } else {
+            self.attributes.insert(node, Believed { what: *stat, until: now + ttl });
+        }
+    }
+}
+
+impl World {
+    /// What each kernel with leases believes is so.
+    pub(super) fn check_kernels(&self) {
+        for seat in 0..self.seats.len() {
+            self.check_kernel(seat);
+        }
+    }
+
+    pub(super) fn check_kernel(&self, seat: usize) {
+        if !self.records || !self.seats[seat].takes_leases {
+            return;
+        }
+        let kernel = &self.seats[seat].kernel;
+        let last = self.history.0.len() - 1;
+        // Until then, what the client had an answer to has reached its kernel.
+        let known = Time(self.now.0.saturating_sub(self.delays.kernel.1 * 1000));
+        for ((parent, name), believed) in &kernel.names {
+            let Some(dir) = kernel.ids.get(parent).filter(|_| self.now < believed.until) else { continue };
+            let what = believed.what.and_then(|node| kernel.ids.get(&node)).copied();
+            let meant = |state: usize| self.history.0[state].1.name(*dir, name);
+            let mut states = self.without_own(seat, known, last..last + 1, |a, b| meant(a) == meant(b));
+            assert!(
+                states.any(|state| meant(state) == what),
+                "{} seat {seat}'s kernel believes that {:?} in {dir:?} is {what:?}, and it is {:?}",
+                self.now.0 / 1000,
+                String::from_utf8_lossy(name),
+                meant(last)
+            );
+        }
+        for believed in kernel.attributes.values() {
+            if self.now >= believed.until {
+                continue;
+            }
+            let stat = believed.what;
+            let version = |state: usize| {
+                self.history.0[state].1.objects.get(&stat.id).map(|object| object.stat.version)
+            };
+            // Of what it changed itself it knows that it did.
+            let mut states = self.without_own(seat, Time(0), last..last + 1, |a, b| version(a) == version(b));
+            assert!(
+                states.any(|state| version(state) == Some(stat.version)),
+                "{} seat {seat}'s kernel believes {stat:?}, and its version is {:?}",
+                self.now.0 / 1000,
+                version(last)
+            );
+        }
+    }
+}

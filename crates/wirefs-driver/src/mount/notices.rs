@@ -1,0 +1,227 @@
+//! What the kernel is to forget, and what waits for that: the queue between the core and the thread that tells the kernel.
+//!
+//! Telling may wait for a call that is under way, this for the server, and the server, where two clients change one
+//! directory, for a frame that says that we have told. So a frame does not wait for long: another thread takes it out of a
+//! queue that is stuck, with what is to be made up for ([`Stuck`]).
+//!
+//! *Holds*: what is carried out is carried out in order; each thing to forget waits at most once, so the queue is no
+//! longer than what the kernel knows, and the answers and frames that wait.
+
+use super::engine::Waiting;
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use wirefs_carrier::Outbox;
+use wirefs_client::call::{Answer, CallId, Invalidate, NodeId};
+use wirefs_op::Frame;
+
+/// Names that the kernel is told to forget one by one, at most: it takes a second for about 200,000, and must have
+/// forgotten all within 5 s when the server is gone for too long.
+const NAMES_MAX: usize = 262_144;
+/// How long one thing may take before frames behind it no longer wait. Most calls are answered within this time, and then
+/// nothing is lost.
+pub(super) const ONE_MAX: Duration = Duration::from_millis(200);
+/// How long a frame waits for what is before it, however much that is: well below the 10 s after which a server gives up.
+pub(super) const FRAME_MAX: Duration = Duration::from_secs(3);
+
+/// What is to be told, in order.
+pub(super) enum Notice {
+    Invalidate(Invalidate),
+    /// An answer whose caller must not go on before what came earlier is forgotten.
+    Answer(CallId, Waiting, Answer),
+    /// A frame that says that what came earlier is forgotten, for the connection on which that was asked: another one's outbox
+    /// is another.
+    Frame(Outbox, Frame),
+}
+
+/// Frames that could not wait any longer, and what was before them.
+#[derive(Debug, Default)]
+pub(super) struct Stuck {
+    pub(super) frames: Vec<(Outbox, Frame)>,
+    /// Nodes of which attributes at least must be forgotten first.
+    pub(super) nodes: BTreeSet<NodeId>,
+    /// Directories of which names were to be forgotten.
+    pub(super) directories: BTreeSet<NodeId>,
+    /// What was told before this moment.
+    pub(super) since: Option<Instant>,
+}
+
+#[derive(Default)]
+struct Queue {
+    waiting: VecDeque<(Notice, Instant)>,
+    /// The invalidations among them.
+    known: BTreeSet<Key>,
+    names: usize,
+    frames: usize,
+    /// What is being carried out, and since when.
+    current: Option<(Option<Invalidate>, Instant)>,
+    is_stopped: bool,
+}
+
+/// An invalidation: node, offset, length, name.
+type Key = (NodeId, i64, i64, Option<Vec<u8>>);
+
+fn key(what: &Invalidate) -> Key {
+    match what {
+        Invalidate::Node { node, offset, length } => (*node, *offset, *length, None),
+        Invalidate::Entry { parent, name } => (*parent, 0, 0, Some(name.clone())),
+    }
+}
+
+/// The queue.
+#[derive(Default)]
+pub(super) struct Notices {
+    queue: Mutex<Queue>,
+    /// There is something to carry out.
+    filled: Condvar,
+    /// There is a frame to look after.
+    framed: Condvar,
+}
+
+impl Notices {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn push(&self, notice: Notice) {
+        let mut queue = self.lock();
+        match &notice {
+            Notice::Invalidate(what) => {
+                // One that waits already comes after all that the kernel was told until now, and before what follows.
+                if !queue.known.insert(key(what)) {
+                    return;
+                }
+                queue.names += usize::from(matches!(what, Invalidate::Entry { .. }));
+            }
+            Notice::Answer(..) => {}
+            Notice::Frame(..) => {
+                queue.frames += 1;
+                self.framed.notify_one();
+            }
+        }
+        queue.waiting.push_back((notice, Instant::now()));
+        self.filled.notify_one();
+    }
+
+    /// Whether nothing is to be forgotten that was not.
+    pub(super) fn is_idle(&self) -> bool {
+        let queue = self.lock();
+        queue.waiting.is_empty() && queue.current.is_none()
+    }
+
+    /// Says that the one before is done, and waits for the next; `None` when stopped. Where too many names wait,
+    /// `forget_names` may make all of them forgotten at once, and says whether it did.
+    pub(super) fn next(&self, forget_names: impl FnOnce() -> bool) -> Option<Notice> {
+        let mut queue = self.lock();
+        queue.current = None;
+        while queue.waiting.is_empty() && !queue.is_stopped {
+            queue = self.filled.wait(queue).unwrap_or_else(PoisonError::into_inner);
+        }
+        if queue.is_stopped {
+            return None;
+        }
+        if queue.names > NAMES_MAX && forget_names() {
+            queue.drop_names();
+        }
+        let (notice, _) = queue.waiting.pop_front()?;
+        let what = queue.taken(&notice);
+        queue.current = Some((what, Instant::now()));
+        Some(notice)
+    }
+
+    /// Waits until frames are behind something that takes longer than `one_max`, or have waited for longer than `frame_max`
+    /// themselves, and takes them out; `None` when stopped.
+    pub(super) fn next_stuck(&self, one_max: Duration, frame_max: Duration) -> Option<Stuck> {
+        let mut queue = self.lock();
+        while !queue.is_stopped {
+            if queue.frames == 0 {
+                queue = self.framed.wait(queue).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            }
+            let one = queue.current.as_ref().map_or(Duration::ZERO, |(_, begun)| begun.elapsed());
+            let frame = queue.first_frame().map_or(Duration::ZERO, |pushed| pushed.elapsed());
+            if queue.current.is_some() && (one >= one_max || frame >= frame_max) {
+                return Some(queue.take_frames());
+            }
+            let wait = (one_max - one.min(one_max)).min(frame_max - frame.min(frame_max));
+            let wait = wait.max(Duration::from_millis(1));
+            queue = self.framed.wait_timeout(queue, wait).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        None
+    }
+
+    pub(super) fn stop(&self) {
+        let mut queue = self.lock();
+        queue.is_stopped = true;
+        queue.waiting.clear();
+        self.filled.notify_all();
+        self.framed.notify_all();
+    }
+}
+
+impl Queue {
+    /// A notice that is out of the queue.
+    fn taken(&mut self, notice: &Notice) -> Option<Invalidate> {
+        match notice {
+            Notice::Invalidate(what) => {
+                self.known.remove(&key(what));
+                self.names -= usize::from(matches!(what, Invalidate::Entry { .. }));
+                Some(what.clone())
+            }
+            Notice::Answer(..) => None,
+            Notice::Frame(..) => {
+                self.frames -= 1;
+                None
+            }
+        }
+    }
+
+    fn drop_names(&mut self) {
+        let is_name = |what: &Invalidate| matches!(what, Invalidate::Entry { .. });
+        self.waiting.retain(|(notice, _)| !matches!(notice, Notice::Invalidate(what) if is_name(what)));
+        self.known.retain(|(_, _, _, name)| name.is_none());
+        self.names = 0;
+    }
+
+    fn first_frame(&self) -> Option<Instant> {
+        let first = self.waiting.iter().find(|(notice, _)| matches!(notice, Notice::Frame(..)));
+        first.map(|(_, pushed)| *pushed)
+    }
+
+    /// Takes all frames out; the rest stays as it is.
+    fn take_frames(&mut self) -> Stuck {
+        let mut stuck = Stuck::default();
+        let mut left = self.frames;
+        let current = self.current.as_ref().and_then(|(what, _)| what.as_ref());
+        current.into_iter().for_each(|what| stuck.note(what));
+        self.waiting.retain(|(notice, pushed)| match notice {
+            Notice::Frame(outbox, frame) => {
+                left -= 1;
+                stuck.frames.push((outbox.clone(), frame.clone()));
+                stuck.since = Some(*pushed);
+                false
+            }
+            Notice::Invalidate(what) => {
+                if left > 0 {
+                    stuck.note(what);
+                }
+                true
+            }
+            Notice::Answer(..) => true,
+        });
+        self.frames = 0;
+        stuck
+    }
+}
+
+impl Stuck {
+    fn note(&mut self, what: &Invalidate) {
+        match what {
+            Invalidate::Node { node, .. } => self.nodes.insert(*node),
+            Invalidate::Entry { parent, .. } => self.directories.insert(*parent),
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests;
