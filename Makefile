@@ -3,9 +3,9 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 PREFIX ?= /usr/local
 CASES ?= 20000
 
-.PHONY: help run test bench check lint fmt fuzz metrics deny install clean
+.PHONY: help run test bench coherence check lint fmt fuzz metrics deny install clean
 help: ## list these targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 run: ## serve a directory and mount it until Ctrl-C; RTT=85 puts a line between, FROM=host:dir AT=mnt is the real thing
 	@scripts/need run
 	@scripts/run
@@ -15,6 +15,8 @@ test: ## run every test, real mounts in namespaces included; installs what they 
 bench: ## measure all workloads beside sshfs and local into docs/BENCHMARKS.md; ARGS=--short for a first look
 	@scripts/need bench
 	@scripts/bench $(ARGS)
+coherence: ## two clients and a program on the server change one tree, ten minutes a mode; what they saw is judged
+	@scripts/coherence
 check: ## compile everything, and check layers and style
 	@scripts/need build
 	cargo check --workspace --all-targets

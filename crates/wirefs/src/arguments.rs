@@ -105,6 +105,9 @@ pub(crate) struct Serve {
     /// Refuse all changes
     #[arg(long)]
     pub(crate) read_only: bool,
+    /// No other program changes this directory while it is served, so nothing needs to be watched
+    #[arg(long)]
+    pub(crate) exclusive: bool,
     /// The keys that may connect through TLS [default: ~/.config/wirefs/authorized_keys]
     #[arg(long, value_name = "FILE")]
     pub(crate) authorized: Option<PathBuf>,
@@ -122,7 +125,8 @@ pub(crate) struct Mount {
     /// The directory to mount it on
     #[arg(value_name = "MOUNTPOINT")]
     pub(crate) mountpoint: PathBuf,
-    /// How fresh what is shown must be: window[=SPAN] (at most so old, 1s unless named) or strict (asks each time)
+    /// How fresh what is shown must be: lease (the server tells before it changes), window[=SPAN] (at most so old, 1s
+    /// unless named) or strict (asks each time) [default: lease]
     #[arg(long, value_name = "MODE", value_parser = Mode::parse)]
     pub(crate) mode: Option<Mode>,
     /// Options as in /etc/fstab, separated by commas

@@ -1,6 +1,7 @@
 //! `wirefs serve`: exports a directory until it is told to stop.
 
 mod boot;
+mod mark;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,9 +12,12 @@ use anyhow::{Context, Result};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use wirefs_carrier::tls::Identity;
 use wirefs_carrier::{Address, HostPort, ListenOptions, Listener, Stdio, TLS_PORT_DEFAULT};
-use wirefs_driver::serve::{ServeOptions, Server};
-use wirefs_hostfs::{HostOptions, HostTree};
+use wirefs_driver::serve::{BeforeLeasing, ServeOptions, Server};
+use wirefs_hostfs::{HostOptions, HostTree, Notice, WatchKind};
+use wirefs_op::message::attach::Watch;
+use wirefs_op::message::version::BootId;
 
+use self::mark::Marks;
 use crate::arguments;
 use crate::failure::failure;
 use crate::places;
@@ -29,26 +33,93 @@ pub(crate) fn run(arguments: &arguments::Serve) -> Result<()> {
         .context("cannot take over the signals")?;
     raise_descriptors();
     let boot = boot::id_of(&arguments.directory);
-    let options = HostOptions { read_only: arguments.read_only, boot, ..HostOptions::default() };
-    let tree = HostTree::open(&arguments.directory, options)?;
+    let notice = if arguments.exclusive { Notice::Exclusive } else { Notice::Watched(WatchKind::Filesystem) };
+    let host = HostOptions { read_only: arguments.read_only, boot, notice, ..HostOptions::default() };
     if arguments.stdio {
+        let tree = HostTree::open(&arguments.directory, host)?;
         return serve_stdio(Server::start(Arc::new(tree), ServeOptions::new(boot))?, signals);
     }
+    let marks = open_marks(&arguments.directory);
+    let notice = if marks.is_some() { notice } else { Notice::Nothing };
+    let tree = HostTree::open(&arguments.directory, HostOptions { notice, ..host })?;
     let listeners = bind_all(arguments)?;
-    let server = Server::start(Arc::new(tree), ServeOptions::new(boot)).context("cannot start threads")?;
+    let options = serve_options(boot, marks.as_ref());
+    let server = Server::start(Arc::new(tree), options).context("cannot start threads")?;
     let mut sockets = Vec::new();
     for listener in listeners {
         sockets.extend(listener.address().unix_path().map(Path::to_owned));
         announce(&arguments.directory, &listener);
         server.listen(listener).context("cannot start a thread")?;
     }
+    if marks.is_some() {
+        say_what_is_noticed(server.watch());
+    }
     if rustix::process::geteuid().is_root() {
         say!("running as root: clients get root's rights below this directory");
     }
     signals.wait().context("cannot wait for signals")?;
     server.stop();
+    if let Some(marks) = marks {
+        marks.finish(server.are_leases_out());
+    }
     remove_sockets(&sockets);
     Ok(())
+}
+
+/// The marks of this directory. Without a place for them nothing is promised: a server that is killed could not tell the
+/// next one of its promises.
+fn open_marks(directory: &Path) -> Option<Arc<Marks>> {
+    match Marks::open(directory) {
+        Ok(marks) => Some(Arc::new(marks)),
+        Err(error) => {
+            note!("wirefs: {error:#}; so mounts are promised nothing, and ask again about what they know");
+            None
+        }
+    }
+}
+
+fn serve_options(boot: BootId, marks: Option<&Arc<Marks>>) -> ServeOptions {
+    let options = ServeOptions::new(boot);
+    let Some(marks) = marks.map(Arc::clone) else {
+        return options;
+    };
+    let recovery = marks.recovery();
+    if !recovery.is_zero() {
+        note!(
+            "wirefs: the server before this one has not ended cleanly; changes wait {} s, until no mount believes what that \
+             one has promised",
+            recovery.as_secs() + 1
+        );
+    }
+    let before_leasing = Box::new(move || {
+        if let Err(error) = marks.leave() {
+            note!(
+                "wirefs: {error:#}; should this server be killed, mounts may show what is no longer so for some seconds"
+            );
+        }
+    });
+    ServeOptions { recovery, before_leasing: Some(BeforeLeasing::new(before_leasing)), ..options }
+}
+
+/// Which changes by programs on this machine reach the mounts.
+fn say_what_is_noticed(watch: Option<Watch>) {
+    match watch {
+        Some(Watch::Filesystem) => {
+            say!("mounts are told at once what programs here change (the file system is watched)")
+        }
+        Some(Watch::Directories) => {
+            say!(
+                "mounts are told at once what programs here change (each directory that they know is watched)"
+            );
+        }
+        Some(Watch::None) => {
+            say!("mounts are not told what programs here change, as --exclusive says that none do")
+        }
+        None => say!(
+            "what programs here change cannot be noticed in this directory, so mounts ask again about what they know \
+             (--exclusive, if only mounts change it)"
+        ),
+    }
 }
 
 fn serve_stdio(server: Server, signals: Signals) -> Result<()> {

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod coherence;
 mod command_line;
 mod faults;
 mod hosts;

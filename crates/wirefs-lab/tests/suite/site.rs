@@ -29,7 +29,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// What lies between server and client. The order of fields is the order in which they go.
 enum Wire {
     Unix,
-    Tls { link: LinkHandle, server: Host, client: Host, _lab: Lab },
+    Tls { link: LinkHandle, server: Host, client: Host, other: Option<Box<(LinkHandle, Host)>>, lab: Lab },
 }
 
 /// One export and the mounts of it.
@@ -68,12 +68,25 @@ impl Site {
         site
     }
 
+    /// The same with a second client, on a host and a link of its own.
+    pub(crate) fn tls_of_two(name: &str, profile: LinkProfile) -> Site {
+        let mut site = Site::tls_of_strangers(name, profile.clone());
+        if let Wire::Tls { server, other, lab, .. } = &mut site.wire {
+            let host = lab.host("other").unwrap();
+            *other = Some(Box::new((lab.link(server, &host, profile).unwrap(), host)));
+        }
+        let key = site.wirefs(&["identity"]).succeeds();
+        site.authorize(&key);
+        site.start_server();
+        site
+    }
+
     /// The same, and the server knows no key; it is not started.
     pub(crate) fn tls_of_strangers(name: &str, profile: LinkProfile) -> Site {
         let lab = Lab::new(name).unwrap();
         let (server, client) = (lab.host("server").unwrap(), lab.host("client").unwrap());
         let link = lab.link(&server, &client, profile).unwrap();
-        Site::prepared(name, Wire::Tls { link, server, client, _lab: lab }, None, &[])
+        Site::prepared(name, Wire::Tls { link, server, client, other: None, lab }, None, &[])
     }
 
     fn new(name: &str, wire: Wire, user: Option<u32>, arguments: &[&str]) -> Site {
@@ -143,6 +156,28 @@ impl Site {
         }
     }
 
+    /// The second client's link.
+    pub(crate) fn other_link(&self) -> &LinkHandle {
+        match &self.wire {
+            Wire::Tls { other: Some(other), .. } => &other.0,
+            Wire::Tls { other: None, .. } | Wire::Unix => panic!("there is no second client"),
+        }
+    }
+
+    /// Mounts the export at `name` on the second client, with these options; gives the mount.
+    pub(crate) fn mount_other(&self, name: &str, options: &[&str]) -> PathBuf {
+        let Wire::Tls { other: Some(other), .. } = &self.wire else { panic!("there is no second client") };
+        let at = self.path(name);
+        fs::create_dir_all(&at).unwrap();
+        self.mounts.borrow_mut().push(at.clone());
+        let mut command = other.1.command("timeout");
+        command.args(["--foreground", "--signal=KILL", PROGRAM_MAX_SECS]).arg(self.path("wirefs"));
+        self.at_home(&mut command, "client");
+        command.arg("mount").arg(format!("tls://{}:{PORT}/", other.0.address_a())).arg(&at).args(options);
+        Ran::of(&mut command).succeeds();
+        at
+    }
+
     /// Where the server listens.
     pub(crate) fn url(&self) -> String {
         match &self.wire {
@@ -176,6 +211,9 @@ impl Site {
         self.at_home(&mut command, "server");
         let (log, errors) = (self.path("server/log"), self.path("server/errors"));
         command.arg("serve").arg(&self.export).args(["--listen", &self.url()]).args(&self.serve_arguments);
+        if let Wire::Tls { other: Some(other), .. } = &self.wire {
+            command.args(["--listen", &format!("tls://{}:{PORT}", other.0.address_a())]);
+        }
         command.stdout(fs::File::create(&log).unwrap()).stderr(fs::File::create(&errors).unwrap());
         let mut child = command.spawn().unwrap();
         wait_for("the server to listen", || {

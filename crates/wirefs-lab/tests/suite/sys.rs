@@ -1,7 +1,9 @@
-//! Memory mapped from a file.
-#![allow(unsafe_code, reason = "mmap")]
+//! Memory mapped from a file; files closed by hand.
+#![allow(unsafe_code, reason = "mmap, close")]
 
 use std::fs::File;
+use std::io;
+use std::os::fd::IntoRawFd as _;
 
 use rustix::mm::{MapFlags, MsyncFlags, ProtFlags, mmap, msync, munmap};
 
@@ -19,4 +21,10 @@ pub(crate) fn with_mapped<T>(file: &File, length: usize, change: impl FnOnce(&mu
     // SAFETY: as above, and nothing uses it afterwards.
     unsafe { munmap(address, length) }.unwrap();
     made
+}
+
+/// Closes `file` and tells what `close` said, which dropping it would not.
+pub(crate) fn close(file: File) -> io::Result<()> {
+    // SAFETY: the number is that of an open file which nobody else owns any more.
+    unsafe { rustix::io::try_close(file.into_raw_fd()) }.map_err(io::Error::from)
 }

@@ -13,12 +13,17 @@ use crate::mountpoint::hash;
 /// Names this run of the kernel.
 const KERNEL_RUN: &str = "/proc/sys/kernel/random/boot_id";
 
-/// The boot id of an exported directory.
-pub(super) fn id_of(directory: &Path) -> BootId {
-    let run = std::fs::read(KERNEL_RUN).unwrap_or_else(|_| {
+/// This run of the kernel.
+pub(super) fn kernel_run() -> Vec<u8> {
+    std::fs::read(KERNEL_RUN).unwrap_or_else(|_| {
         // Without it each process counts as a run: clients then send again what was safe, and lose nothing.
         format!("{}-{:?}", std::process::id(), std::time::SystemTime::now()).into_bytes()
-    });
+    })
+}
+
+/// The boot id of an exported directory.
+pub(super) fn id_of(directory: &Path) -> BootId {
+    let run = kernel_run();
     let place = std::fs::metadata(directory).map_or((0, 0), |found| (found.dev(), found.ino()));
     let (device, inode) = place;
     let seed = [run.as_slice(), &device.to_le_bytes(), &inode.to_le_bytes()].concat();

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use wirefs_client::LinkState;
+use wirefs_client::{LeaseStatus, LinkState};
 use wirefs_driver::mount::MountStatus;
+use wirefs_op::message::attach::Watch;
 
 /// What does not change while a mount lives.
 #[derive(Clone, Debug)]
@@ -51,6 +52,8 @@ pub(crate) struct Report {
     pub(crate) rate_in: Option<u64>,
     pub(crate) rate_out: Option<u64>,
     pub(crate) cache: Cache,
+    /// None where the mode or the server does without.
+    pub(crate) leases: Option<Leases>,
     /// Written by programs and not yet acknowledged by the server, in bytes.
     pub(crate) unacknowledged_bytes: u64,
 }
@@ -73,6 +76,38 @@ pub(crate) struct Cache {
     pub(crate) names: u64,
     pub(crate) bytes: u64,
     pub(crate) bytes_max: u64,
+}
+
+/// What the server has promised to tell before it changes.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Leases {
+    /// Objects whose attributes and contents are leased.
+    pub(crate) objects: u64,
+    /// Names in leased listings.
+    pub(crate) names: u64,
+    /// Whether that counts: the server was heard of late.
+    pub(crate) valid: bool,
+    /// How often the server took something back.
+    pub(crate) recalls: u64,
+    /// Which changes by programs at the server are noticed: `none`, `directories` (that are leased) or `filesystem`.
+    pub(crate) watch: String,
+}
+
+impl Leases {
+    fn of(status: &LeaseStatus) -> Leases {
+        let watch = match status.watch {
+            Watch::None => "none",
+            Watch::Directories => "directories",
+            Watch::Filesystem => "filesystem",
+        };
+        Leases {
+            objects: status.objects as u64,
+            names: status.names as u64,
+            valid: status.are_valid,
+            recalls: status.recalls,
+            watch: watch.to_owned(),
+        }
+    }
 }
 
 impl Report {
@@ -124,6 +159,7 @@ impl Report {
                 bytes: snapshot.cached_bytes as u64,
                 bytes_max: constants.cache_bytes_max as u64,
             },
+            leases: snapshot.leases.as_ref().map(Leases::of),
             unacknowledged_bytes: snapshot.unacknowledged_bytes,
         }
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::Report;
+use super::report::Leases;
 
 /// The report as lines of a name and a value.
 pub(super) fn of(report: &Report) -> String {
@@ -48,6 +49,9 @@ fn rows(report: &Report) -> Vec<(&'static str, String)> {
             ),
         ),
     ];
+    if let Some(leases) = leases(report.leases.as_ref(), &report.mode, report.connected) {
+        rows.push(("leases", leases));
+    }
     if report.unacknowledged_bytes > 0 {
         rows.push((
             "unsent",
@@ -59,6 +63,28 @@ fn rows(report: &Report) -> Vec<(&'static str, String)> {
     }
     rows.push(("process", report.process.to_string()));
     rows
+}
+
+/// Where the mode is about leases, what became of them.
+fn leases(leases: Option<&Leases>, mode: &str, connected: bool) -> Option<String> {
+    let Some(leases) = leases else {
+        let none = "none: the server gives no leases, so each look asks it";
+        return (mode == "lease").then(|| none.to_owned());
+    };
+    let state = match (leases.valid, connected) {
+        (true, _) => "",
+        (false, true) => "SUSPENDED until the server answers: ",
+        (false, false) => "SUSPENDED until the server is back: ",
+    };
+    let recalls = match leases.recalls {
+        0 => String::new(),
+        count => format!(", taken back {}", times(count)),
+    };
+    let watch = match leases.watch.as_str() {
+        "none" => "; programs at the server are not noticed",
+        _ => "",
+    };
+    Some(format!("{state}{} objects, {} names in listings{recalls}{watch}", leases.objects, leases.names))
 }
 
 fn times(count: u64) -> String {
@@ -135,6 +161,24 @@ mod tests {
         {
             assert_eq!(span(Duration::from_millis(ms)), text);
         }
+    }
+
+    #[test]
+    fn leases_are_told_of_where_the_mode_is_about_them() {
+        assert_eq!(leases(None, "window=1000ms", true), None);
+        assert!(leases(None, "lease", true).is_some_and(|text| text.starts_with("none: ")));
+        let mut held =
+            Leases { objects: 12, names: 30, valid: true, recalls: 0, watch: "directories".to_owned() };
+        let text = |held: &Leases, connected| leases(Some(held), "lease", connected).unwrap_or_default();
+        assert_eq!(text(&held, true), "12 objects, 30 names in listings");
+        held.recalls = 1;
+        held.watch = "none".to_owned();
+        let expected =
+            "12 objects, 30 names in listings, taken back once; programs at the server are not noticed";
+        assert_eq!(text(&held, true), expected);
+        held.valid = false;
+        assert!(text(&held, true).starts_with("SUSPENDED until the server answers: 12 objects"));
+        assert!(text(&held, false).starts_with("SUSPENDED until the server is back: 12 objects"));
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod doctor;
 mod errors;
 mod force;
 mod fstab;
+mod leases;
 mod over_ssh;
 mod over_tls;
 mod over_unix;

@@ -93,14 +93,21 @@ fn status_has_the_promised_fields() {
     let status = world.status();
     assert_eq!(status["peer"]["address"], world.url());
     assert_eq!(status["carrier"], "unix");
-    assert_eq!(status["mode"], "window=1000ms");
+    assert_eq!(status["mode"], "lease");
     assert_eq!(status["mountpoint"], world.text("mnt"));
     assert_eq!(status["connected"], true);
     assert!(status["requests"]["Get"].as_u64().unwrap() > 0, "{status}");
     assert!(status["bytes_in"].as_u64().unwrap() > 0, "{status}");
-    for field in
-        ["rtt_us", "in_flight", "bytes_out", "cache", "unacknowledged_bytes", "calls_waiting", "deadline_ms"]
-    {
+    for field in [
+        "rtt_us",
+        "in_flight",
+        "bytes_out",
+        "cache",
+        "leases",
+        "unacknowledged_bytes",
+        "calls_waiting",
+        "deadline_ms",
+    ] {
         assert!(status.get(field).is_some(), "no {field} in {status}");
     }
     for field in ["name_hits", "name_misses", "data_hits", "data_misses", "bytes", "bytes_max"] {

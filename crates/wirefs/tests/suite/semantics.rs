@@ -1,6 +1,6 @@
 //! What programs see of a mount while others work in the same tree; the ids are those of docs/SEMANTICS.md.
 
-use crate::world::{Ran, Server, WIREFS, World, wait_for};
+use crate::world::{Other, Ran, Server, WIREFS, World, wait_for};
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags};
@@ -14,23 +14,6 @@ use std::process::Stdio;
 
 /// Whom an ordinary user's server runs as.
 const NOBODY: u32 = 65_534;
-
-/// A second mount of the world's export, at `other`.
-struct Other<'a>(&'a World);
-
-impl Other<'_> {
-    fn mount<'a>(world: &'a World, mode: &str) -> Other<'a> {
-        std::fs::create_dir(world.path("other")).unwrap();
-        world.wirefs(&["mount", "--mode", mode, &world.url(), "other"]).succeeds();
-        Other(world)
-    }
-}
-
-impl Drop for Other<'_> {
-    fn drop(&mut self) {
-        self.0.wirefs(&["umount", "-f", "other"]);
-    }
-}
 
 /// A small file system in memory, gone afterwards.
 struct Tmpfs(PathBuf);

@@ -96,6 +96,13 @@ impl World {
         server
     }
 
+    /// The same in a mode.
+    pub(crate) fn mounted_in_mode(&self, mode: &str) -> Server {
+        let server = self.serve(&["--listen", &self.url()]);
+        self.wirefs(&["mount", "--mode", mode, &self.url(), "mnt"]).succeeds();
+        server
+    }
+
     /// Whether the kernel has a mount at `mnt`.
     pub(crate) fn is_mounted(&self) -> bool {
         let table = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
@@ -105,7 +112,11 @@ impl World {
 
     /// The status of the mount as `--json` prints it.
     pub(crate) fn status(&self) -> serde_json::Value {
-        serde_json::from_str(&self.wirefs(&["status", "--json", "mnt"]).succeeds()).unwrap()
+        self.status_of("mnt")
+    }
+
+    pub(crate) fn status_of(&self, mountpoint: &str) -> serde_json::Value {
+        serde_json::from_str(&self.wirefs(&["status", "--json", mountpoint]).succeeds()).unwrap()
     }
 
     /// The process that serves the mount.
@@ -125,6 +136,23 @@ impl Drop for World {
             return;
         }
         let _kept = std::fs::remove_dir_all(&self.dir);
+    }
+}
+
+/// A second mount of a world's export, at `other`.
+pub(crate) struct Other<'a>(&'a World);
+
+impl Other<'_> {
+    pub(crate) fn mount<'a>(world: &'a World, mode: &str) -> Other<'a> {
+        std::fs::create_dir(world.path("other")).unwrap();
+        world.wirefs(&["mount", "--mode", mode, &world.url(), "other"]).succeeds();
+        Other(world)
+    }
+}
+
+impl Drop for Other<'_> {
+    fn drop(&mut self) {
+        self.0.wirefs(&["umount", "-f", "other"]);
     }
 }
 
