@@ -63,6 +63,11 @@ impl Trust {
         since < known.at + self.window || (self.is_valid && self.holds(known))
     }
 
+    /// Whether what is asked for now may be believed for any time at all.
+    pub fn may_last(&self) -> bool {
+        self.is_valid || !self.window.is_zero()
+    }
+
     /// For how long it may still be believed.
     pub fn ttl(&self, known: Known) -> Duration {
         if self.is_valid && self.holds(known) { FOREVER } else { (known.at + self.window) - self.now }

@@ -12,16 +12,17 @@ mod watches;
 use crate::failure::Failure;
 use crate::resolve::{Entry, Object};
 use crate::session::Session;
-use crate::watch::{Outside, WatchKind, Watcher};
+use crate::watch::{self, WatchKind, Watcher};
 pub(crate) use births::Birth;
 use births::Births;
+use bytes::Bytes;
 use rustix::fd::{AsFd, BorrowedFd};
 use std::iter::once;
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use watches::Watches;
 use wirefs_op::message::attach::Watch;
 use wirefs_op::{Errno, FileId, Kind, Stat};
-use wirefs_server::Replies;
+use wirefs_server::{Outside, Replies, Tell, Touched};
 
 /// Which changes a host directory notices that are not made through this server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,10 +36,10 @@ pub enum Notice {
 }
 
 /// How changes are noticed.
-#[derive(Debug)]
 pub(crate) struct Promises {
     notice: Notice,
-    /// Empty until somebody wants to hear of changes.
+    /// Who hears of changes; empty until somebody wants to.
+    tell: Arc<Mutex<Option<Tell>>>,
     watcher: OnceLock<Watcher>,
     pub(crate) births: Births,
     pub(crate) watches: Watches,
@@ -71,19 +72,58 @@ impl Noticed {
     }
 }
 
+fn tell_of(tell: &Mutex<Option<Tell>>, outside: Outside) {
+    if let Some(tell) = tell.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+        tell(outside);
+    }
+}
+
+fn translate(outside: watch::Outside) -> Outside {
+    match outside {
+        watch::Outside::Changed { id, name, version } => {
+            Outside::Changed { id, name: name.map(Bytes::from), version }
+        }
+        watch::Outside::Lost => Outside::Lost,
+    }
+}
+
+impl std::fmt::Debug for Promises {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Promises")
+            .field("notice", &self.notice)
+            .field("watcher", &self.watcher)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Promises {
     pub(crate) fn new(notice: Notice) -> Promises {
-        Promises { notice, watcher: OnceLock::new(), births: Births::default(), watches: Watches::default() }
+        Promises {
+            notice,
+            tell: Arc::default(),
+            watcher: OnceLock::new(),
+            births: Births::default(),
+            watches: Watches::default(),
+        }
     }
 
-    /// Begins to tell of what is noticed. Told once, at the start; later calls do nothing.
-    pub(crate) fn observe(&self, root: BorrowedFd<'_>, tell: impl FnMut(Outside) + Send + 'static) {
+    /// Begins to tell of what is noticed.
+    pub(crate) fn observe(&self, root: BorrowedFd<'_>, tell: Tell) {
+        *self.tell.lock().unwrap_or_else(PoisonError::into_inner) = Some(tell);
         match self.notice {
             Notice::Nothing | Notice::Exclusive => {}
             Notice::Watched(finest) => {
+                let heard = Arc::clone(&self.tell);
+                let tell = move |outside| tell_of(&heard, translate(outside));
                 self.watcher.get_or_init(|| Watcher::start(root, finest, tell));
             }
         }
+    }
+
+    /// Tells of a change that no request asked for.
+    pub(crate) fn tell(&self, touched: Touched) {
+        let Touched { id, name, .. } = touched;
+        tell_of(&self.tell, Outside::Changed { id, name, version: None });
     }
 
     /// What is noticed at present; `None`: nothing is promised.

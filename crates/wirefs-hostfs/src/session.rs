@@ -110,7 +110,10 @@ impl Session {
 
     fn close_all(&self) {
         for remove in self.files.close_all() {
+            let touched = remove.touched(self.export.home);
             self.remove_closed(&remove);
+            // Nobody asked for this who could be made to wait.
+            touched.into_iter().for_each(|touched| self.export.promises.tell(touched));
         }
     }
 

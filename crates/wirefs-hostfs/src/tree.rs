@@ -10,7 +10,6 @@ use crate::open_files::Budget;
 use crate::promise::{Notice, Promises};
 use crate::resolve::beneath;
 use crate::session::{Export, Session};
-use crate::watch;
 use bytes::Bytes;
 use rustix::fd::AsFd;
 use rustix::fs::{Mode, OFlags};
@@ -191,15 +190,7 @@ impl Tree for HostTree {
         }
     }
 
-    fn observe(&self, mut tell: Tell) {
-        let tell = move |outside| {
-            tell(match outside {
-                watch::Outside::Changed { id, name, version } => {
-                    Outside::Changed { id, name: name.map(Bytes::from), version }
-                }
-                watch::Outside::Lost => Outside::Lost,
-            })
-        };
+    fn observe(&self, tell: Tell) {
         self.export.promises.observe(self.export.root.as_fd(), tell);
     }
 

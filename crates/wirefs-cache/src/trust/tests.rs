@@ -24,6 +24,8 @@ fn what_is_leased_is_believed_for_ever_while_leases_are_valid() {
     let suspended = Trust { is_valid: false, ..at(60) };
     assert!(!suspended.believes(LEASED) && suspended.holds(LEASED));
     assert_eq!(suspended.ttl(LEASED), Duration::ZERO);
+    assert!(at(60).may_last() && !suspended.may_last());
+    assert!(Trust::within(Time(60), WINDOW).may_last());
 }
 
 #[test]

@@ -78,7 +78,7 @@ impl Listing {
 
 /// Counts a name that had to be asked for; from the second on, its directory's listing is worth having.
 pub(crate) fn note_miss(client: &mut Client, dir: NodeId) {
-    if client.config.mode.fetch == Fetch::Exact {
+    if client.config.mode.fetch == Fetch::Exact || !client.trust().may_last() {
         return;
     }
     let (now, span) = (client.now, client.config.mode.foresight());
@@ -114,7 +114,7 @@ pub(crate) fn renew(client: &mut Client, dir: NodeId) {
 fn walk_ahead(client: &mut Client, node: NodeId) {
     let (now, span, trust) = (client.now, client.config.mode.foresight(), client.trust());
     let parent = client.names.parent(node);
-    if client.config.mode.fetch == Fetch::Exact || parent == node {
+    if client.config.mode.fetch == Fetch::Exact || !trust.may_last() || parent == node {
         return;
     }
     // Slower than that, and what is listed ahead is too old when its turn comes.

@@ -59,6 +59,7 @@ fn look_again(world: &mut World, dir: NodeId, node: NodeId) -> Vec<&'static str>
     world.seats[1].sent[before..].to_vec()
 }
 
+// S-38
 #[test]
 fn what_is_leased_costs_nothing_after_an_hour_of_pings() {
     let (mut world, dir, node) = warm();
@@ -80,6 +81,7 @@ fn a_client_that_holds_nothing_does_not_ping() {
     assert_eq!(world.seats[0].sent, NOTHING);
 }
 
+// S-36
 #[test]
 fn anothers_write_takes_one_recall_and_is_seen_at_once() {
     let (mut world, dir, node) = warm();
@@ -324,4 +326,47 @@ fn a_change_whose_reply_was_lost_with_the_connection_is_looked_for() {
     assert_eq!(world.lookup(0, ROOT, b"moved"), node);
     let opened = handle(world.ask(0, Call::Opendir { node: dir }));
     assert_eq!(listing(world.ask(0, readdir(dir, opened, 0))).len(), 5);
+}
+
+#[test]
+fn a_walk_over_directories_is_listed_ahead_and_costs_nothing_the_next_time() {
+    let mut world = World::new(1, config("lease"), 2, STEADY);
+    for name in [b"w0", b"w1", b"w2", b"w3", b"w4", b"w5", b"w6", b"w7"] {
+        let dir = world.directory(0, ROOT, name);
+        world.file(0, dir, b"f", b"x");
+    }
+    world.settle();
+    let walk = |world: &mut World| {
+        let before = (world.now, world.seats[1].sent.len());
+        let root = handle(world.ask(1, Call::Opendir { node: ROOT }));
+        let walked = listing(world.ask(1, readdir(ROOT, root, 0)));
+        world.ask(1, Call::Releasedir { node: ROOT, handle: root });
+        for listed in walked.into_iter().filter(|listed| listed.name.starts_with(b"w")) {
+            let node = world.lookup(1, ROOT, &listed.name);
+            let opened = handle(world.ask(1, Call::Opendir { node }));
+            assert_eq!(listing(world.ask(1, readdir(node, opened, 0))).len(), 3);
+            world.ask(1, Call::Releasedir { node, handle: opened });
+        }
+        (world.now.since(before.0), world.seats[1].sent.len() - before.1)
+    };
+    assert_eq!(walk(&mut world), (Duration::from_millis(300), 9));
+    world.pass(HOUR);
+    world.seats[1].sent.clear();
+    assert_eq!(walk(&mut world), (Duration::ZERO, 0));
+}
+
+#[test]
+fn a_lease_client_of_a_server_without_leases_asks_for_each_call_and_fetches_nothing_ahead() {
+    let mut world = World::without_leases(1, config("lease"), STEADY);
+    let dir = world.directory(0, ROOT, b"d");
+    world.file(0, dir, b"f", b"hello");
+    for _ in 0..3 {
+        let (found, sent) = world.cost(0, Call::Lookup { parent: dir, name: b"f" });
+        assert_eq!((entry(found).entry_ttl, sent), (Duration::ZERO, vec!["Get"]));
+        assert_eq!(world.cost(0, getattr(dir)).1, ["Get"]);
+    }
+    world.pass(HOUR);
+    world.settle();
+    assert!(!world.seats[0].sent.contains(&"Ping"));
+    assert_eq!(world.seats[0].client.snapshot().leases, None);
 }

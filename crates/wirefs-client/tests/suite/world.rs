@@ -138,8 +138,17 @@ impl World {
         World::of(seed, &vec![config; clients], delays)
     }
 
+    /// One client at a server that leases nothing.
+    pub(crate) fn without_leases(seed: u64, config: Config, delays: Delays) -> World {
+        World::at(seed, &[config], delays, Sessions::new(BOOT))
+    }
+
     /// A client for each of these, at one server with an empty tree.
     pub(crate) fn of(seed: u64, configs: &[Config], delays: Delays) -> World {
+        World::at(seed, configs, delays, Sessions::leasing(BOOT, Terms::new(Watch::Filesystem)))
+    }
+
+    fn at(seed: u64, configs: &[Config], delays: Delays, sessions: Sessions) -> World {
         let tree = ModelTree::new(BOOT);
         let observer = Observer::new(&tree);
         let mut world = World {
@@ -148,7 +157,7 @@ impl World {
             tree,
             history: History::default(),
             observer,
-            sessions: Sessions::leasing(BOOT, Terms::new(Watch::Filesystem)),
+            sessions,
             seats: Vec::new(),
             events: BTreeMap::new(),
             stopped: BTreeSet::new(),
@@ -164,7 +173,7 @@ impl World {
             world.seat(*config);
         }
         if configs.iter().any(|config| config.mode.takes_leases()) {
-            world.at(Duration::from_millis(500), Event::ServerTick);
+            world.after(Duration::from_millis(500), Event::ServerTick);
         }
         world
     }
@@ -185,7 +194,7 @@ impl World {
         self.history.push(self.now, snapshot);
     }
 
-    fn at(&mut self, after: Duration, event: Event) {
+    fn after(&mut self, after: Duration, event: Event) {
         self.when(self.now + after, event);
     }
 
@@ -217,7 +226,7 @@ impl World {
             }
             wirefs_server::Output::Execute(job) => {
                 let delay = self.delay(self.delays.server);
-                self.at(delay, Event::Execute(Box::new(job)));
+                self.after(delay, Event::Execute(Box::new(job)));
             }
             wirefs_server::Output::Stop(key) => {
                 self.stopped.insert(key);
@@ -358,14 +367,14 @@ impl World {
                 let now = self.now;
                 self.seats[seat].client.tick(now);
                 self.outputs(seat);
-                self.at(Duration::from_millis(500), Event::Tick(seat));
+                self.after(Duration::from_millis(500), Event::Tick(seat));
             }
             Event::Restore(seat, resumed) => self.restore(seat, resumed),
             Event::Noticed(seat) => self.noticed(seat),
             Event::Answered(seat, id, answer) => self.take_answer(seat, id, *answer),
             Event::ServerTick => {
                 self.handle(Input::Tick);
-                self.at(Duration::from_millis(500), Event::ServerTick);
+                self.after(Duration::from_millis(500), Event::ServerTick);
             }
         }
     }
@@ -388,7 +397,7 @@ impl World {
             self.check_kernels();
         }
         let delay = self.delay(self.delays.server);
-        self.at(delay, Event::Queue(job, replies, change));
+        self.after(delay, Event::Queue(job, replies, change));
     }
 
     /// Lets time pass.

@@ -216,6 +216,25 @@ fn attributes_that_are_looked_at_again_have_their_present_version() {
     assert_eq!(seen, expected.map(|(id, version)| Outside::Changed { id, name: None, version }));
 }
 
+#[test]
+fn what_the_end_of_a_session_removes_is_told() {
+    let (world, told) = {
+        let world = world(Notice::Exclusive, prepare);
+        let (sender, told) = channel();
+        world.tree.observe(Box::new(move |outside| drop(sender.send(outside))));
+        (world, told)
+    };
+    let [root, file] = ["", "file"].map(|name| world.stat(FIRST, at(name)).unwrap().id);
+    let kept = world.put(FIRST, put(at("file"), PutMode::REMOVE.and(keep()))).unwrap();
+    assert!(is_open(kept.fd));
+    assert!(told.try_recv().is_err());
+    world.tree.end(FIRST);
+    let name = Some(bytes::Bytes::from_static(b"file"));
+    assert_eq!(told.try_recv(), Ok(Outside::Changed { id: root, name, version: None }));
+    assert_eq!(told.try_recv(), Ok(Outside::Changed { id: file, name: None, version: None }));
+    assert!(!world.host("file").exists());
+}
+
 /// Notes what is promised to one session, for another to look at.
 struct Noting<'a> {
     promised: &'a Mutex<HashSet<FileId>>,
@@ -256,7 +275,10 @@ impl Replies for Looking<'_> {
     fn touch(&mut self, touched: &[Touched]) -> Result<(), Parked> {
         for touched in touched.iter().filter(|touched| touched.name.is_none()) {
             self.objects += 1;
-            assert!(!self.promised.lock().unwrap().contains(&touched.id), "promised before its maker knew it");
+            assert!(
+                !self.promised.lock().unwrap().contains(&touched.id),
+                "promised before its maker knew it"
+            );
         }
         Ok(())
     }

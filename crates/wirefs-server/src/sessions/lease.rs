@@ -148,6 +148,10 @@ impl Sessions {
     /// could change something beside it.
     fn is_alone(&self, now: Time, holder: Option<HolderKey>) -> bool {
         let Some(leasing) = &self.leasing else { return true };
+        // That one's reports are told apart by what is known to be changing.
+        if leasing.watch == Watch::Directories {
+            return false;
+        }
         let others = leasing.ids.len() - usize::from(holder.is_some());
         self.sessions.len() == 1 && others == 0 && leasing.recovering_until.is_none_or(|until| until <= now)
     }

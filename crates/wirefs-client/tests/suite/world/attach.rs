@@ -101,7 +101,7 @@ impl World {
             in_flight_max: 0,
         });
         self.recall(connection, recalls);
-        self.at(Duration::from_millis(500), Event::Tick(seat));
+        self.after(Duration::from_millis(500), Event::Tick(seat));
     }
 
     /// Cuts the connection of a seat: what is on the wire is lost, in both directions. It is there again after a while,
@@ -115,7 +115,7 @@ impl World {
         self.handle(Input::Disconnected(connection));
         self.seats[seat].client.lost(self.now);
         self.outputs(seat);
-        self.at(back_after, Event::Restore(seat, resumed));
+        self.after(back_after, Event::Restore(seat, resumed));
     }
 
     pub(super) fn restore(&mut self, seat: usize, resumed: bool) {
@@ -128,7 +128,7 @@ impl World {
                 .map(|(key, _)| *key)
                 .collect();
             if !old.is_empty() {
-                self.at(Duration::from_millis(10), Event::Restore(seat, false));
+                self.after(Duration::from_millis(10), Event::Restore(seat, false));
                 return;
             }
             self.seats[seat].session.0[1] += 1;

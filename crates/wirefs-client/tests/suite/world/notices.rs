@@ -48,7 +48,7 @@ impl World {
             return self.take_answer(seat, id, answer);
         }
         let delay = self.delay(self.delays.kernel) / 4;
-        self.at(delay, Event::Answered(seat, id, Box::new(answer)));
+        self.after(delay, Event::Answered(seat, id, Box::new(answer)));
     }
 
     /// An answer is there.

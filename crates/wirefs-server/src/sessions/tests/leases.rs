@@ -6,7 +6,7 @@ mod property;
 use super::world::*;
 use crate::blame::{Parting, PeerFault};
 use crate::limits::BACKLOG_WAITING_BYTES_MAX;
-use crate::sessions::{Input, Output};
+use crate::sessions::{Input, Output, Sessions, Terms};
 use crate::tree::{Outside, Parked, Touched};
 use wirefs_op::message::attach::{Leases, Watch};
 use wirefs_op::message::recall::RecallItem;
@@ -198,7 +198,8 @@ fn own_changes_are_told_from_others_by_their_version() {
 
 #[test]
 fn report_of_a_change_that_goes_on_is_looked_into_at_its_end() {
-    let mut world = two();
+    let mut world = World::with(Sessions::leasing(BOOT, Terms::new(Watch::Directories)));
+    world.join_leasing(A, 1);
     assert!(world.learn(A, id(7)));
     let touched = Touched::object(id(7));
     let report = |version| Input::Outside(Outside::Changed { id: id(7), name: None, version: Some(version) });
