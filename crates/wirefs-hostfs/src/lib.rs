@@ -3,7 +3,8 @@
 //! *Holds*: nothing outside the session's root is ever reached, whatever links and concurrent renames there are (each
 //! path is resolved by `openat2` beneath the root and through no symbolic link); an operation and the check of what it
 //! works on mean the same object, since both use one descriptor; the identity borrowed to create an object for a caller
-//! never outlives that creation; each session's tables are bounded.
+//! never outlives that creation; what is changed was said to be about to change, and what is promised is watched; each
+//! session's tables are bounded.
 //!
 //! *Never*: follows a symbolic link, opens a pipe or a device, decides about order (the caller does), caches.
 //!
@@ -20,7 +21,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! *Proved by*: `tests/suite`: escapes, stale descriptors, races, locks against local programs, callers' identity.
+//! *Proved by*: `tests/suite`: escapes, stale descriptors, races, locks against local programs, callers' identity, promises;
+//! and by `wirefs-model`, which compares what is touched with what changes.
 
 mod allocate;
 mod attributes;

@@ -171,7 +171,7 @@ impl Promises {
     /// Lets go of watches that nobody relies on. `known`: of these objects, those that somebody was promised to hear about.
     pub(crate) fn tend(&self, known: &dyn Fn(&[FileId]) -> Vec<bool>) -> Option<String> {
         let watcher = self.watcher.get()?;
-        self.watches.trim(watcher, known);
+        self.watches.trim(&watcher.crowd(), known, |id| watcher.unwatch(id));
         watcher.take_shortage().map(|shortage| shortage.to_string())
     }
 

@@ -207,7 +207,7 @@ impl Grantor {
                 }
                 Passed::Forgotten => {
                     self.outputs.push_back(Output::Forgotten(key));
-                    self.forget(now, key);
+                    self.forget(key);
                 }
             }
         }

@@ -24,8 +24,8 @@ pub const FORGET_AFTER: Duration = Duration::from_secs(24 * 3600);
 pub const HOLDERS_MAX: usize = 256;
 /// Objects that all holders together know, at most; about 16 bytes each.
 pub const KNOWN_MAX: usize = 4_000_000;
-/// Items in one recall.
-pub const RECALL_ITEMS_MAX: usize = 1024;
+/// Items in one recall, as many as its message takes.
+pub const RECALL_ITEMS_MAX: usize = wirefs_op::limits::RECALL_ITEMS_MAX;
 /// Bytes that the items of one recall take on the wire, at most; recalls travel ahead of all else, so they are short.
 pub const RECALL_BYTES_MAX: usize = 48 * 1024;
 /// Bytes of an item beside its name, on the wire: the id, whether there is a name, its length; rounded up.

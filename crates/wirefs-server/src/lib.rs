@@ -2,7 +2,8 @@
 //!
 //! *Holds*: the changes of one session are carried out one after the other, in the order received; each request gets
 //! exactly one last reply or is stopped; a tag is free again only when no reply to it can come any more; a session
-//! outlives its connections by a bounded time; every table is bounded.
+//! outlives its connections by a bounded time; a change that somebody else was promised to hear of is carried out only when
+//! that one has forgotten, and waits in its turn without a thread; every table is bounded.
 //!
 //! *Never*: clocks, threads, files, sockets, randomness. What a peer does wrong closes its connection and nothing else.
 //!

@@ -88,7 +88,7 @@ fn serve_options(boot: BootId, marks: Option<&Arc<Marks>>) -> ServeOptions {
         note!(
             "wirefs: the server before this one has not ended cleanly; changes wait {} s, until no mount believes what that \
              one has promised",
-            recovery.as_secs() + 1
+            recovery.as_secs_f64().ceil()
         );
     }
     let before_leasing = Box::new(move || {

@@ -187,3 +187,6 @@ impl Patience {
         self.watch.is_none_or(|watch| watch.join().unwrap_or(true))
     }
 }
+
+#[cfg(test)]
+mod tests;

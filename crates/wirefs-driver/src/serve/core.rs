@@ -77,7 +77,8 @@ impl Core {
     /// Hands in what happened. Replies go to their outboxes and stops to their tickets here, under the lock, so that
     /// neither can be overtaken; the rest becomes effects.
     pub(super) fn handle(&mut self, now: Time, input: Input, effects: &mut Effects) {
-        if let Input::Finished(key) = &input {
+        // One that was given back gets another when it begins anew.
+        if let Input::Finished(key) | Input::Parked(key, _) = &input {
             self.tickets.remove(key);
         }
         self.sessions.handle(now, input);
@@ -151,12 +152,11 @@ impl Core {
     }
 
     fn task(&mut self, job: Job) -> Task {
-        // One that begins anew has its ticket already.
-        let ticket = self.tickets.entry(job.key).or_insert_with(|| {
+        let ticket = Arc::new(Ticket::default());
+        self.tickets.insert(job.key, Arc::clone(&ticket));
+        if !job.is_again {
             *self.requests.entry(job.request.name()).or_default() += 1;
-            Arc::new(Ticket::default())
-        });
-        let ticket = Arc::clone(ticket);
+        }
         let connection = job.connection.and_then(|connection| self.connections.get(&connection)).cloned();
         Task { job, ticket, connection }
     }

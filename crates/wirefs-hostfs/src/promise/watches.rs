@@ -4,7 +4,6 @@
 //! nobody and end the watch. So letting go is counted: whoever would promise something looks whether the count is still what
 //! it was before the watch began, and nothing is let go while it looks and promises.
 
-use crate::watch::Watcher;
 use std::cell::Cell;
 use std::sync::{PoisonError, RwLock};
 use wirefs_op::FileId;
@@ -36,20 +35,24 @@ impl Watches {
         }
     }
 
-    /// Ends the watches of what nobody knows, if there are too many.
-    pub(crate) fn trim(&self, watcher: &Watcher, known: &dyn Fn(&[FileId]) -> Vec<bool>) {
-        let crowd = watcher.crowd();
-        if crowd.is_empty() {
+    /// Lets go of those of `watched` that nobody knows.
+    pub(crate) fn trim(
+        &self,
+        watched: &[FileId],
+        known: &dyn Fn(&[FileId]) -> Vec<bool>,
+        mut unwatch: impl FnMut(FileId),
+    ) {
+        if watched.is_empty() {
             return;
         }
         let mut count = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        for batch in crowd.chunks(BATCH) {
-            for (id, is_known) in batch.iter().zip(known(batch)) {
-                if !is_known {
-                    watcher.unwatch(*id);
-                }
-            }
+        for batch in watched.chunks(BATCH) {
+            let unknown = batch.iter().zip(known(batch)).filter(|(_, is_known)| !is_known);
+            unknown.for_each(|(id, _)| unwatch(*id));
         }
         *count += 1;
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -135,3 +135,6 @@ impl Delivery {
         Some((front.since + config.answer).min(front.first + config.answer_max))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -26,7 +26,7 @@ impl Grantor {
             self.unsent.insert(holder);
             return if kept { Joined::Kept } else { Joined::Fresh };
         }
-        if self.holders.len() >= self.config.holders_max && !self.make_room(now) {
+        if self.holders.len() >= self.config.holders_max && !self.make_room() {
             return Joined::Full;
         }
         self.holders.insert(holder, Standing::new(holder, now));
@@ -34,14 +34,14 @@ impl Grantor {
     }
 
     /// Forgets the holder that has been silent the longest, if one has.
-    fn make_room(&mut self, now: Time) -> bool {
+    fn make_room(&mut self) -> bool {
         let is_gone = |standing: &Standing| standing.is_fenced() && !standing.is_connected();
         let gone = self.holders.iter().filter(|(_, standing)| is_gone(standing));
         let Some(key) = gone.min_by_key(|(_, standing)| standing.heard_at()).map(|(key, _)| *key) else {
             return false;
         };
         self.outputs.push_back(Output::Forgotten(key));
-        self.forget(now, key);
+        self.forget(key);
         true
     }
 
@@ -75,9 +75,8 @@ impl Grantor {
     }
 
     /// A holder has said that it is gone for good, so that nobody believes anything any more.
-    pub fn forget(&mut self, now: Time, holder: HolderKey) {
+    pub fn forget(&mut self, holder: HolderKey) {
         self.holders.remove(&holder);
-        self.orphan(now, holder);
         // One that joins by the same key starts to count anew.
         for work in self.jobs.values_mut() {
             work.waits_not_for(holder);

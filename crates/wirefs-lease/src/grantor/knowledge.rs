@@ -118,3 +118,6 @@ impl Knowledge {
         self.recalling.clear();
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -103,7 +103,7 @@ impl World {
                     self.cut_jobs(seat);
                     self.server.connections[seat] = None;
                     if self.flaw == Some(Flaw::ForgetsTheExpelled) {
-                        self.server.grantor.forget(self.now, holder);
+                        self.server.grantor.forget(holder);
                     }
                 }
                 Output::Forgotten(_) => {}

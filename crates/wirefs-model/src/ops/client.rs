@@ -54,6 +54,8 @@ pub(super) struct Client<'a> {
     parks: bool,
     /// What was touched since somebody looked.
     touched: RefCell<Vec<Touched>>,
+    /// What was not to be changed yet, and a reply came all the same.
+    defied: RefCell<Vec<Touched>>,
     /// Attributes were told that were not granted.
     has_ungranted: Cell<bool>,
     /// The last request that may change something did not fail.
@@ -71,6 +73,7 @@ impl<'a> Client<'a> {
             closing: None,
             parks: false,
             touched: RefCell::default(),
+            defied: RefCell::default(),
             has_ungranted: Cell::new(false),
             has_succeeded: false,
         })
@@ -83,6 +86,10 @@ impl<'a> Client<'a> {
 
     pub(super) fn take_touched(&self) -> Vec<Touched> {
         self.touched.take()
+    }
+
+    pub(super) fn take_defied(&self) -> Vec<Touched> {
+        self.defied.take()
     }
 
     pub(super) fn take_ungranted(&self) -> bool {
@@ -112,7 +119,7 @@ impl<'a> Client<'a> {
             let mut attempt = Collected::parking_after(passing);
             self.tree.serve(SESSION, request.clone(), &mut attempt);
             // What is put aside has told nothing; what a request made itself nobody has to hear of first.
-            if !attempt.is_parked || !attempt.replies.is_empty() {
+            if attempt.refused.is_empty() || !attempt.replies.is_empty() {
                 return self.take_in(attempt);
             }
         }
@@ -123,6 +130,7 @@ impl<'a> Client<'a> {
 
     fn take_in(&self, attempt: Collected) -> Vec<Reply> {
         self.touched.borrow_mut().extend(attempt.touched);
+        self.defied.borrow_mut().extend(attempt.refused);
         if attempt.replies.iter().any(tells_ungranted) {
             self.has_ungranted.set(true);
         }

@@ -10,7 +10,8 @@ pub(super) struct Collected {
     pub(super) touched: Vec<Touched>,
     /// Touches that pass before one does not.
     passing: Option<usize>,
-    pub(super) is_parked: bool,
+    /// What was not let pass.
+    pub(super) refused: Vec<Touched>,
 }
 
 impl Collected {
@@ -31,12 +32,14 @@ impl Replies for Collected {
     }
 
     fn touch(&mut self, touched: &[Touched]) -> Result<(), Parked> {
+        // What passed once passes again.
+        let new: Vec<Touched> = touched.iter().filter(|it| !self.touched.contains(it)).cloned().collect();
         self.touched.extend_from_slice(touched);
         match &mut self.passing {
-            _ if touched.is_empty() => Ok(()),
+            _ if new.is_empty() => Ok(()),
             None => Ok(()),
             Some(0) => {
-                self.is_parked = true;
+                self.refused.extend(new);
                 Err(Parked)
             }
             Some(left) => {

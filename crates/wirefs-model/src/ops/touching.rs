@@ -61,6 +61,12 @@ impl Run<'_> {
             let asked = format!("what {ask:?} touches (untold {untold:?}, in vain {in_vain:?})");
             return Err(self.mismatch(asked, format!("{changed:?}"), format!("{:?}", touched.1)));
         }
+        let defied = self.other.take_defied();
+        // What the request itself has made it may go on with.
+        if !places.touched_by(&defied).is_empty() {
+            let asked = format!("whether {ask:?} is put aside");
+            return Err(self.mismatch(asked, "yes".into(), format!("it goes on with {defied:?}")));
+        }
         if self.other.take_ungranted() {
             let asked = format!("whether all that {ask:?} tells is granted");
             return Err(self.mismatch(asked, "all".into(), "not all".into()));

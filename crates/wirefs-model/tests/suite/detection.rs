@@ -5,8 +5,8 @@ use crate::seeds;
 use std::path::Path;
 use wirefs_model::{ModelTree, run_op, run_posix, run_touches};
 use wirefs_op::message::version::BootId;
-use wirefs_op::{Errno, Request, TreePath};
-use wirefs_server::{Attached, Replies, SessionKey, Tree};
+use wirefs_op::{Errno, FileId, Reply, Request, Stat, TreePath};
+use wirefs_server::{Attached, Parked, Replies, SessionKey, Stopped, Touched, Tree};
 
 type Fault = fn(&mut Request);
 
@@ -80,6 +80,85 @@ fn a_tree_with_one_fault_is_found() {
     for (what, fault) in faults {
         let tree = Faulty { tree: ModelTree::new(BootId(2)), fault };
         assert!(run_op(0, 3000, &tree).is_err(), "a tree that {what} passes");
+    }
+}
+
+/// What a tree says before it changes something, and what it promises, made wrong.
+#[derive(Clone, Copy, Debug)]
+enum Lie {
+    HidesObjects,
+    HidesNames,
+    SaysTooMuch,
+    PromisesLittle,
+    GoesOn,
+}
+
+struct Lying(ModelTree, Lie);
+
+struct LyingReplies<'a>(&'a mut dyn Replies, Lie);
+
+impl Tree for Lying {
+    fn attach(&self, session: SessionKey, path: &TreePath) -> Result<Attached, Errno> {
+        self.0.attach(session, path)
+    }
+
+    fn serve(&self, session: SessionKey, request: Request, replies: &mut dyn Replies) {
+        self.0.serve(session, request, &mut LyingReplies(replies, self.1));
+    }
+
+    fn end(&self, session: SessionKey) {
+        self.0.end(session);
+    }
+}
+
+impl Replies for LyingReplies<'_> {
+    fn send(&mut self, reply: Reply) -> Result<(), Stopped> {
+        self.0.send(reply)
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.0.is_stopped()
+    }
+
+    fn touch(&mut self, touched: &[Touched]) -> Result<(), Parked> {
+        let mut said = touched.to_vec();
+        match self.1 {
+            Lie::HidesObjects => said.retain(|touched| touched.name.is_some()),
+            Lie::HidesNames => said.retain(|touched| touched.name.is_none()),
+            Lie::SaysTooMuch if !said.is_empty() => said.push(Touched::name(ROOT, b"never")),
+            Lie::SaysTooMuch | Lie::PromisesLittle => {}
+            Lie::GoesOn => {
+                let _ = self.0.touch(&said);
+                return Ok(());
+            }
+        }
+        self.0.touch(&said)
+    }
+
+    fn grant(&mut self, stats: &mut dyn Iterator<Item = &mut Stat>) {
+        match self.1 {
+            Lie::PromisesLittle => {}
+            Lie::HidesObjects | Lie::HidesNames | Lie::SaysTooMuch | Lie::GoesOn => self.0.grant(stats),
+        }
+    }
+
+    fn grant_place(&mut self, dir: FileId) -> bool {
+        self.0.grant_place(dir)
+    }
+
+    fn wait(&mut self) {
+        self.0.wait();
+    }
+}
+
+/// The model's root.
+const ROOT: FileId = FileId { fs: 0, ino: 1, generation: 1 };
+
+#[test]
+fn a_tree_that_hides_what_it_changes_is_found() {
+    for lie in [Lie::HidesObjects, Lie::HidesNames, Lie::SaysTooMuch, Lie::PromisesLittle, Lie::GoesOn] {
+        let found = run_touches(0, 300, &Lying(ModelTree::new(BootId(2)), lie));
+        assert!(found.is_err(), "{lie:?} passes");
     }
 }
 

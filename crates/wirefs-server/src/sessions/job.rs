@@ -32,6 +32,8 @@ pub struct Job {
     pub weight: Weight,
     /// Whether the tree may give it back unchanged ([`Input::Parked`](super::Input::Parked)).
     pub may_park: bool,
+    /// It was given back and begins anew.
+    pub is_again: bool,
 }
 
 /// Whether a job waits until others have heard of what it would change.
@@ -57,6 +59,8 @@ pub(super) struct Pending {
     /// Where its replies go, as long as one is still owed.
     pub(super) connection: Option<ConnectionKey>,
     pub(super) pause: Pause,
+    /// How often it was handed out.
+    attempts: u32,
     /// What it touched while nobody else was there who could know anything about it.
     pub(super) touched_alone: Vec<Touched>,
     /// Nobody wants it any more, so it need not begin again.
@@ -123,6 +127,7 @@ impl Sessions {
             holder: owner.holder,
             connection: Some(connection),
             pause: Pause::None,
+            attempts: 0,
             touched_alone: Vec::new(),
             is_withdrawn: false,
             tag,
@@ -144,9 +149,10 @@ impl Sessions {
     /// Hands a job out.
     pub(super) fn execute(&mut self, key: JobKey, request: Request) {
         self.begin_leasing(key);
-        let Some(pending) = self.jobs.get(&key) else {
+        let Some(pending) = self.jobs.get_mut(&key) else {
             return;
         };
+        pending.attempts += 1;
         self.outputs.push_back(Output::Execute(Job {
             key,
             session: pending.session,
@@ -155,6 +161,7 @@ impl Sessions {
             order: pending.order,
             weight: pending.weight,
             may_park: self.leasing.is_some() && may_change(&request),
+            is_again: pending.attempts > 1,
             request,
         }));
     }

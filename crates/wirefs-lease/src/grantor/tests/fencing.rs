@@ -1,7 +1,7 @@
 //! How long is waited for holders.
 
 use super::{A, B, Bench, DIR, F, G, JobKey, id, named, recall, retry, whole};
-use crate::grantor::{Joined, Output, Touch};
+use crate::grantor::{Config, Grantor, Joined, Output, Touch};
 use crate::limits::{ANSWER, ANSWER_MAX, FORGET_AFTER, MARGIN, TERM};
 use crate::recall::Item;
 use std::time::Duration;
@@ -108,6 +108,34 @@ fn who_comes_back_again_and_again_without_an_answer_holds_nobody_up() {
 }
 
 #[test]
+fn who_is_expelled_a_second_time_is_waited_for_no_longer_than_after_the_first() {
+    let mut bench = waiting();
+    bench.pass(10, &[A, B]);
+    assert_eq!(bench.outputs(), [Output::Expel(A)]);
+    bench.grantor.join(bench.now, A);
+    assert_eq!(bench.outputs(), [recall(A, 2, &[])]);
+    bench.pass(10, &[A, B]);
+    assert_eq!(bench.outputs(), [Output::Expel(A)]);
+    bench.pass(10, &[B]);
+    assert_eq!(bench.outputs(), [retry(1)]);
+    bench.pass(10, &[B]);
+    assert_eq!(bench.outputs(), [Output::Forgotten(A)]);
+}
+
+#[test]
+fn who_is_expelled_while_it_forgets_everything_is_waited_for() {
+    let mut bench = Bench::new(&[A, B]);
+    bench.grant(A, F);
+    bench.grantor.recall_everything(bench.now);
+    bench.outputs();
+    bench.pass(10, &[A, B]);
+    assert_eq!(bench.outputs(), [Output::Expel(A)]);
+    assert_eq!(bench.touch(1, B, &[whole(F)]), Touch::Parked);
+    bench.pass(20, &[B]);
+    assert_eq!(bench.outputs(), [Output::Forgotten(A), retry(1)]);
+}
+
+#[test]
 fn who_was_silent_for_a_while_gets_time_to_answer_but_not_for_ever() {
     let mut bench = waiting();
     bench.pass(1, &[A, B]);
@@ -181,17 +209,30 @@ fn a_silent_holder_whose_connection_stands_hears_of_it_before_it_is_forgotten() 
 #[test]
 fn a_holder_that_says_goodbye_is_not_waited_for() {
     let mut bench = waiting();
-    bench.grantor.forget(bench.now, A);
+    bench.grantor.forget(A);
     assert_eq!(bench.outputs(), [retry(1)]);
     bench.change(1, B, &[whole(F)]);
     assert_eq!((bench.grantor.holders(), bench.grantor.known()), (1, 0));
 }
 
 #[test]
+fn what_was_awaited_of_one_that_is_gone_is_not_awaited_of_who_joins_by_its_key() {
+    let mut bench = Bench::new(&[]);
+    bench.grantor = Grantor::new(Config::default(), Some(Time(0) + TERM + MARGIN));
+    bench.grantor.join(bench.now, A);
+    bench.grant(A, F);
+    assert_eq!(bench.touch(1, B, &[whole(F)]), Touch::Parked);
+    bench.grantor.forget(A);
+    bench.grantor.join(bench.now, A);
+    bench.pass(20, &[A]);
+    assert_eq!(bench.outputs(), [retry(1)]);
+}
+
+#[test]
 fn whoever_joins_by_the_key_of_one_that_is_gone_is_not_taken_for_it() {
     let mut bench = waiting();
     assert_eq!(bench.touch(2, A, &[whole(G)]), Touch::Clear);
-    bench.grantor.forget(bench.now, A);
+    bench.grantor.forget(A);
     bench.grantor.join(bench.now, A);
     bench.grantor.heard(bench.now, A);
     assert_eq!(bench.read(A, &[G]), [false], "the change is of the one that is gone");

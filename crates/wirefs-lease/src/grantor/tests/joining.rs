@@ -2,6 +2,7 @@
 
 use super::{A, B, Bench, DIR, F, G, named, recall, retry, surprise, whole};
 use crate::grantor::{JobKey, Joined, Output, Touch};
+use crate::limits::RECALL_ITEMS_MAX;
 use crate::recall::Item;
 
 #[test]
@@ -86,6 +87,65 @@ fn what_an_own_change_led_to_is_told_when_its_reply_cannot_come() {
     bench.grantor.end(JobKey(1));
     assert_eq!(bench.read(A, &[F, DIR]), [true, true]);
     assert!(bench.grantor.touching.is_empty());
+}
+
+#[test]
+fn what_an_own_change_led_to_is_told_although_it_was_over_before_the_holder_came_back() {
+    let mut bench = Bench::new(&[A]);
+    bench.grant(A, F);
+    assert_eq!(bench.touch(1, A, &[whole(F)]), Touch::Clear);
+    bench.grantor.disconnected(bench.now, A);
+    bench.grantor.end(JobKey(1));
+    bench.grantor.join(bench.now, A);
+    assert_eq!(bench.outputs(), [recall(A, 1, &[Item::whole(F)])]);
+}
+
+#[test]
+fn what_was_missed_is_waited_for_until_all_of_it_is_answered() {
+    let mut bench = Bench::new(&[A, B]);
+    let ids: Vec<_> = (100..100 + RECALL_ITEMS_MAX as u64 + 1).map(super::id).collect();
+    bench.read(A, &ids);
+    bench.grantor.disconnected(bench.now, A);
+    assert_eq!(bench.touch(1, B, &[whole(ids[RECALL_ITEMS_MAX])]), Touch::Parked);
+    let others: Vec<_> = ids[..RECALL_ITEMS_MAX].iter().map(|id| whole(*id)).collect();
+    bench.touch(2, B, &others);
+    bench.grantor.join(bench.now, A);
+    assert_eq!(bench.outputs().len(), 2);
+    bench.recalled(A, 1);
+    assert_eq!(bench.outputs(), [], "it is in no order");
+    bench.recalled(A, 2);
+    assert_eq!(bench.outputs(), [retry(1), retry(2)]);
+}
+
+#[test]
+fn what_was_answered_out_of_order_is_not_told_again() {
+    let mut bench = Bench::new(&[A, B]);
+    bench.grant(A, F);
+    bench.grant(A, G);
+    for (job, id) in [(1, F), (2, G)] {
+        bench.touch(job, B, &[whole(id)]);
+        bench.outputs();
+    }
+    bench.recalled(A, 2);
+    bench.grantor.join(bench.now, A);
+    assert_eq!(bench.outputs(), [recall(A, 3, &[Item::whole(F)])]);
+    bench.recalled(A, 3);
+    assert_eq!(bench.outputs(), [retry(1), retry(2)]);
+}
+
+#[test]
+fn everything_that_was_not_answered_is_told_again_as_everything() {
+    let mut bench = Bench::new(&[A, B]);
+    bench.grant(A, F);
+    bench.grantor.recall_everything(bench.now);
+    assert_eq!(bench.outputs(), [recall(A, 1, &[])]);
+    bench.grantor.disconnected(bench.now, A);
+    bench.grantor.recall_everything(bench.now);
+    assert_eq!(bench.touch(1, B, &[whole(F)]), Touch::Parked, "however often");
+    bench.grantor.join(bench.now, A);
+    assert_eq!(bench.outputs(), [recall(A, 2, &[])]);
+    bench.recalled(A, 2);
+    assert_eq!(bench.outputs(), [retry(1)]);
 }
 
 #[test]

@@ -32,7 +32,7 @@ fn silent_holder_is_waited_for_until_its_leases_have_run_out() {
     assert!(until <= world.now + RECOVERY);
     assert_eq!(executed(&later_pinging(&mut world, B, RECOVERY.as_secs() - 2)), None);
     let again = executed(&later_pinging(&mut world, B, 3));
-    assert_eq!(again, Some(job), "its connection stands still");
+    assert_eq!(again, Some(anew(job)), "its connection stands still");
 }
 
 #[test]
@@ -43,7 +43,7 @@ fn holder_that_is_heard_and_does_not_answer_loses_its_connection() {
     let outputs = later_pinging(&mut world, A, 12);
     assert_eq!(closed(&outputs, A), Some(Parting::Unresponsive));
     assert_eq!(executed(&outputs), None, "it may believe its leases still");
-    assert_eq!(executed(&later_pinging(&mut world, B, RECOVERY.as_secs() + 1)), Some(job));
+    assert_eq!(executed(&later_pinging(&mut world, B, RECOVERY.as_secs() + 1)), Some(anew(job)));
     let (_, leases, _) = world.join_leasing(C, 1);
     assert!(!leases.unwrap().kept);
 }
@@ -62,6 +62,31 @@ fn what_was_missed_is_told_right_behind_the_attach() {
     assert!(matches!(recalls(&outputs).as_slice(), [(C, _, items)] if *items == whole(7)), "{outputs:?}");
     let other = world.execute(B, Tag(1), put(1));
     assert_eq!(world.touch(other.key, &[Touched::object(id(8))]).0, Err(Parked), "it is known still");
+}
+
+#[test]
+fn much_that_was_missed_comes_in_messages_that_can_be_read() {
+    let mut world = two();
+    let ids: Vec<u64> = (10..1010).collect();
+    assert!(ids.iter().all(|ino| world.learn(A, id(*ino))));
+    world.handle(Input::Disconnected(A));
+    later(&mut world, RECOVERY.as_secs() + 1);
+    let job = world.execute(B, Tag(1), put(0));
+    let touched: Vec<Touched> = ids.iter().map(|ino| Touched::object(id(*ino))).collect();
+    assert!(world.touch(job.key, &touched).0.is_ok());
+    world.handle(Input::Finished(job.key));
+    let (_, _, outputs) = world.join_leasing(C, 1);
+    let told = outputs.iter().filter_map(|output| match output {
+        Output::Reply { tag, reply, .. } => wirefs_op::Reply::decode(reply.encode(*tag).to_body()).ok(),
+        _ => None,
+    });
+    let items = told.filter_map(|(_, reply)| match reply {
+        wirefs_op::Reply::Recall(recall) => Some(recall.items),
+        _ => None,
+    });
+    let mut told: Vec<u64> = items.flatten().map(|item| item.id.ino).collect();
+    told.sort_unstable();
+    assert_eq!(told, ids);
 }
 
 #[test]
