@@ -4,6 +4,11 @@
 const WINDOW_BYTES_MIN: u64 = 256 * 1024;
 /// What is read ahead at most, in bytes; more than the wire holds at 85 ms and 1 Gbit/s.
 const WINDOW_BYTES_MAX: u64 = 32 * 1024 * 1024;
+/// What is read ahead before the wire was measured to hold it: so many times what the reader has read in sequence …
+const TRUST_FACTOR: u64 = 8;
+/// … and at most so much, in bytes. The measure alone doubles with each round trip, as in TCP's slow start, and begins anew
+/// where TCP is done with that.
+const TRUST_BYTES_MAX: u64 = 8 * 1024 * 1024;
 /// The kernel's own parallel reads arrive out of order by up to this much, in bytes.
 const REORDER_BYTES: u64 = 1024 * 1024;
 
@@ -34,7 +39,8 @@ impl ReadAhead {
         }
         self.run = self.run.saturating_add(end - start);
         self.next = self.next.max(end);
-        let most = (2 * wire_bytes).clamp(4 * WINDOW_BYTES_MIN, WINDOW_BYTES_MAX);
+        let trusted = self.run.saturating_mul(TRUST_FACTOR).min(TRUST_BYTES_MAX);
+        let most = (2 * wire_bytes).max(trusted).clamp(4 * WINDOW_BYTES_MIN, WINDOW_BYTES_MAX);
         self.window = (self.window * 2).clamp(WINDOW_BYTES_MIN, most);
         self.next.saturating_add(self.window)
     }

@@ -4,7 +4,7 @@ const BLOCK: u64 = 128 * 1024;
 
 #[test]
 fn a_sequential_reader_gets_twice_what_the_wire_holds() {
-    let wire = 3 * 1024 * 1024;
+    let wire = 12 * 1024 * 1024;
     let mut ahead = ReadAhead::default();
     let mut distance = 0;
     for i in 0..20 {
@@ -12,6 +12,17 @@ fn a_sequential_reader_gets_twice_what_the_wire_holds() {
         distance = ahead.wanted(i * BLOCK, end, wire) - end;
     }
     assert_eq!(distance, 2 * wire);
+}
+
+#[test]
+fn before_the_wire_is_measured_a_reader_gets_a_multiple_of_what_it_has_read() {
+    let mut ahead = ReadAhead::default();
+    for i in 0..200 {
+        let end = (i + 1) * BLOCK;
+        let distance = ahead.wanted(i * BLOCK, end, 0) - end;
+        assert!(distance <= (end * TRUST_FACTOR).clamp(4 * WINDOW_BYTES_MIN, TRUST_BYTES_MAX));
+        assert!(i < 10 || distance == TRUST_BYTES_MAX);
+    }
 }
 
 #[test]
