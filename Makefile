@@ -3,7 +3,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 PREFIX ?= /usr/local
 CASES ?= 20000
 
-.PHONY: help run test bench coherence check lint fmt fuzz metrics deny install clean
+.PHONY: help run test bench coherence check lint fmt sim fuzz metrics deny install clean
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 run: ## serve a directory and mount it until Ctrl-C; RTT=85 puts a line between, FROM=host:dir AT=mnt is the real thing
@@ -22,17 +22,17 @@ check: ## compile everything, and check layers and style
 	cargo check --workspace --all-targets
 	cargo xtask layers tidy
 lint: ## what CI checks beside the tests: format, clippy, layers, style, shell scripts
-	@scripts/need lint
-	@scripts/lint
+	@scripts/need lint && scripts/lint
 fmt: ## format the code
 	cargo fmt --all
+sim: ## run the simulation with SEEDS=20000 seeds from FROM=0 on; one seed alone tells all that happens
+	@cargo run --quiet -p wirefs-sim -- --from $(or $(FROM),0) --seeds $(or $(SEEDS),20000)
 fuzz: ## run the property tests of all decoders with CASES=20000 cases each
 	PROPTEST_CASES=$(CASES) BOLERO_RANDOM_ITERATIONS=$(CASES) cargo test --release -p wirefs-op -p wirefs-fuse
 metrics: ## figures of the code
 	@cargo xtask metrics
 deny: ## licences and advisories of dependencies; installs cargo-deny (5 minutes)
-	@scripts/need deny
-	target/tools/bin/cargo-deny check
+	@scripts/need deny && target/tools/bin/cargo-deny check
 install: ## build for release and install to PREFIX=/usr/local
 	cargo build --release -p wirefs
 	install -D -m 755 target/release/wirefs "$(DESTDIR)$(PREFIX)/bin/wirefs"

@@ -1,6 +1,7 @@
 //! Whole directories' listings, so that a name that is not there costs nothing either.
 
 mod outdated;
+mod packing;
 
 use crate::names::NodeId;
 use crate::trust::{Known, Trust};
@@ -312,6 +313,16 @@ impl Directories {
         self.recent.get(&dir).is_some_and(|recent| {
             at <= recent.complete_since || recent.names.get(name).is_some_and(|own| at <= own.answered)
         })
+    }
+
+    /// Whether this client may have changed any name in the directory since `at`.
+    pub fn has_changed_since(&self, dir: NodeId, at: Time) -> bool {
+        self.recent.get(&dir).is_some_and(|recent| at <= recent.last)
+    }
+
+    /// Whether what `name` is was told by an answer to something that was asked for after `at`.
+    pub fn is_known_after(&self, dir: NodeId, name: &[u8], at: Time) -> bool {
+        self.known.get(&dir).and_then(|known| known.known(name)).is_some_and(|known| at < known.at)
     }
 
     /// This client changed names in the directory at `at`, and nobody said what they are now.

@@ -11,14 +11,18 @@ pub mod directories;
 pub mod meter;
 pub mod mode;
 pub mod names;
+pub mod piece;
 pub mod ranges;
 pub mod read_ahead;
+pub mod shelf;
 pub mod trust;
 
 pub use directories::{Directories, Found};
 pub use meter::Meter;
 pub use mode::{Fetch, Mode, Publish, Validate};
 pub use names::{Names, Node, NodeId, ROOT};
+pub use piece::{PIECE_BYTES, Piece};
 pub use ranges::Ranges;
 pub use read_ahead::ReadAhead;
+pub use shelf::{Packed, Shelf};
 pub use trust::{FOREVER, Known, Trust};

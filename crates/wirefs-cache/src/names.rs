@@ -2,6 +2,7 @@
 
 mod absent;
 mod gone;
+mod replaced;
 
 use crate::trust::{Known, Trust};
 use absent::Absent;
@@ -31,7 +32,7 @@ pub struct Node {
     pub changed_at: Time,
     /// When the last own change was sent whose reply was taken in: an older one's comes too late.
     effect_at: Time,
-    /// The kernel has used it, so that it is there and no answer is on its way that could bring it.
+    /// The kernel has used it since it was last told of it: it is there, and no answer is on its way that could bring it.
     is_used: bool,
     /// How many lookups the kernel holds.
     lookups: u64,
@@ -65,6 +66,11 @@ impl Node {
     /// Whether the kernel may hold it.
     pub fn is_held_by_kernel(&self) -> bool {
         self.lookups > 0
+    }
+
+    /// Whether the kernel does not hold it any more once it has given back `count` lookups.
+    pub fn is_last_lookup(&self, count: u64) -> bool {
+        self.lookups <= count
     }
 
     /// Whether the kernel has used it since it was last told of it anew: it knows it for certain.
@@ -202,6 +208,11 @@ impl Names {
         }
     }
 
+    /// No longer believes the attributes of any object that has no node: one of them was taken back, and nobody says which.
+    pub fn doubt_gone(&mut self, now: Time) {
+        self.gone.doubt_all(now);
+    }
+
     /// The object's attributes as this client's own changes left them, where it changed them since `at`: what was asked for then may
     /// not know of that. `None` within: nobody knows them.
     pub fn changed_since(&self, file: FileId, at: Time) -> Option<Option<(Stat, Known)>> {
@@ -214,6 +225,11 @@ impl Names {
         }
     }
 
+    /// Whether this client changed anything since `at`.
+    pub fn is_changed_since(&self, at: Time) -> bool {
+        at <= self.changed_at
+    }
+
     /// The kernel made use of the node: what told it of the node has arrived there.
     pub fn used(&mut self, id: NodeId) {
         if let Some(node) = self.nodes.get_mut(&id) {
@@ -224,6 +240,13 @@ impl Names {
     /// All nodes that the kernel may hold.
     pub fn held_by_kernel(&self) -> impl Iterator<Item = NodeId> {
         self.nodes.iter().filter(|(_, node)| node.is_held_by_kernel()).map(|(id, _)| *id)
+    }
+
+    /// The nodes from there on, by age, that the kernel holds and nothing else does: files of all kinds, no directories.
+    pub fn idle_files(&self, from: (Bound<NodeId>, Bound<NodeId>)) -> impl Iterator<Item = NodeId> {
+        let is_idle =
+            |node: &Node| node.lookups > 0 && node.holds == 0 && node.stat.kind != wirefs_op::Kind::Directory;
+        self.nodes.range(from).filter(move |(_, node)| is_idle(node)).map(|(id, _)| *id)
     }
 
     /// The names in `parent` that the kernel may hold as something that is there.
@@ -368,6 +391,7 @@ impl Names {
     pub fn count(&mut self, id: NodeId) {
         if let Some(node) = self.nodes.get_mut(&id) {
             node.lookups += 1;
+            node.is_used = false;
         }
     }
 

@@ -1,4 +1,4 @@
-//! Two carriers joined back to back, for tests of others.
+//! Two carriers joined back to back: both ends in one process.
 
 use std::io;
 use std::os::unix::net::UnixStream;

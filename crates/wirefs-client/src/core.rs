@@ -5,15 +5,21 @@ use crate::files::Files;
 use crate::leases::Leases;
 use crate::link::Link;
 use crate::operation::list::Misses;
+use crate::operation::publish::Publications;
 use crate::operation::write::Throttled;
 use crate::operation::{self, Pending};
 use crate::requests::{Outstanding, Requests};
 use crate::status::Counters;
+use crate::stored::Stored;
+use crate::streams::Streams;
+use crate::trim::Trim;
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
-use wirefs_cache::{Directories, Known, Meter, Mode, Names, NodeId};
+use wirefs_cache::{Directories, Known, Meter, Mode, Names, NodeId, Piece, Shelf};
 use wirefs_op::message::attach::Leases as Terms;
+use wirefs_op::message::find::FindMode;
+use wirefs_op::message::get::GotMode;
 use wirefs_op::message::version::BootId;
 use wirefs_op::wire::Malformed;
 use wirefs_op::{Errno, FileId, Frame, FsStat, NOTAG, Reply, Request, Stat, Time};
@@ -51,6 +57,9 @@ pub struct Attachment {
     pub read_only: bool,
     /// Its boot id.
     pub boot: BootId,
+    /// Where it keeps a ledger of changes, so that those whose reply was lost can be sent again: above which numbers the session
+    /// goes on.
+    pub ledger: Option<u64>,
     /// On what terms it leases; `None` where it does not, or was not asked to.
     pub leases: Option<Terms>,
 }
@@ -80,6 +89,12 @@ pub enum Output {
     /// is another one by then. What the kernel forgets may wait for a call that waits for the server, which may wait for this
     /// frame: so the driver must not let it wait for long.
     SendAfter(Frame),
+    /// Have the kernel let go of a name that nobody uses, when nothing else is to be done. Nothing waits for it.
+    LetGo(NodeId, Vec<u8>),
+    /// Look for a piece of contents on disk, then tell [`Client::loaded`]. Comes only where there is a store.
+    Load(Piece),
+    /// Keep a piece of contents on disk. The same.
+    Keep(Piece, Bytes),
     /// The connection is dead though nobody said so: close it, then report it lost.
     HangUp,
 }
@@ -93,6 +108,9 @@ pub struct Client {
     pub(crate) names: Names,
     pub(crate) directories: Directories,
     pub(crate) files: Files,
+    pub(crate) stored: Stored,
+    pub(crate) shelf: Shelf,
+    pub(crate) trim: Trim,
     pub(crate) requests: Requests,
     pub(crate) leases: Leases,
     pub(crate) link: Link,
@@ -102,8 +120,9 @@ pub struct Client {
     pub(crate) outgoing: Meter,
     pub(crate) counters: Counters,
     pub(crate) throttled: Throttled,
+    pub(crate) publications: Publications,
     pub(crate) misses: Misses,
-    pub(crate) walks: Misses,
+    pub(crate) streams: Streams,
     /// The file system's figures, and as of when.
     pub(crate) figures: Option<(FsStat, Time)>,
     calls: BTreeMap<CallId, Time>,
@@ -116,6 +135,9 @@ impl Client {
     pub fn new(config: Config, attachment: Attachment, now: Time) -> Client {
         let leases = Leases::new(&config.mode, &attachment, now);
         let root = Known { at: now, leased: attachment.root.leased && leases.are_agreed() };
+        let mut requests = Requests::default();
+        // Nothing waits yet that could be given up.
+        requests.attached(attachment.ledger, false);
         Client {
             config,
             now,
@@ -124,14 +146,18 @@ impl Client {
             attachment,
             directories: Directories::default(),
             files: Files::new(config.cache_bytes_max),
-            requests: Requests::default(),
+            stored: Stored::default(),
+            shelf: Shelf::default(),
+            trim: Trim::default(),
+            requests,
             link: Link::new(now),
             incoming: Meter::default(),
             outgoing: Meter::default(),
             counters: Counters::default(),
             throttled: Throttled::default(),
+            publications: Publications::default(),
             misses: Misses::default(),
-            walks: Misses::default(),
+            streams: Streams::default(),
             figures: None,
             calls: BTreeMap::new(),
             abandoned: BTreeSet::new(),
@@ -150,6 +176,7 @@ impl Client {
             self.calls.insert(id, now);
         }
         operation::start(self, id, caller, call);
+        self.keep_within_bounds();
     }
 
     /// Takes a message from the server.
@@ -170,20 +197,35 @@ impl Client {
             return Ok(());
         }
         let last = match &reply {
-            Reply::Get(got) => got.mode.has(wirefs_op::message::get::GotMode::LAST),
+            Reply::Get(got) => got.mode.has(GotMode::LAST),
+            Reply::Find(found) => found.mode.has(FindMode::LAST),
             _ => true,
         };
         let bytes = match &reply {
             Reply::Get(got) => got.data.0.len(),
+            Reply::Find(found) => found.data.0.len(),
             _ => 0,
         };
         self.incoming.delivers(bytes as u64);
         let outstanding = self.requests.reply(tag, last, bytes)?;
         self.measure(&outstanding, &reply, last);
         self.answered(outstanding.sent);
+        let before = self.outputs.len();
         operation::finish(self, outstanding, reply, last);
+        self.answer_first(before);
+        self.keep_read();
         self.send_waiting();
         Ok(())
+    }
+
+    /// Puts the answers among the outputs from `begin` on before what the kernel is to forget. It takes attributes that are answered
+    /// behind an invalidation for older than that, and drops them (`fuse_change_attributes` in fs/fuse/inode.c): a read that had
+    /// asked for the size would then end where the file ended before.
+    fn answer_first(&mut self, begin: usize) {
+        let new = self.outputs.split_off(begin.min(self.outputs.len()));
+        let (answers, rest): (Vec<Output>, Vec<Output>) =
+            new.into_iter().partition(|output| matches!(output, Output::Answer(..)));
+        self.outputs.extend(answers.into_iter().chain(rest));
     }
 
     fn measure(&mut self, outstanding: &Outstanding, reply: &Reply, last: bool) {
@@ -192,7 +234,8 @@ impl Client {
             self.incoming.round_trip(outstanding.arrival, now);
             self.outgoing.round_trip(outstanding.departure, now);
         }
-        if last && matches!(reply, Reply::Get(_)) && outstanding.asked_bytes() >= 64 * 1024 {
+        let has_data = matches!(reply, Reply::Get(_) | Reply::Find(_));
+        if last && has_data && outstanding.asked_bytes() >= 64 * 1024 {
             self.incoming.arrives(outstanding.arrival, now);
         }
         if let (Request::Put(put), Reply::Put(_)) = (&outstanding.request, reply) {
@@ -207,6 +250,7 @@ impl Client {
         self.watch_leases();
         let (trust, names) = (self.trust(), &self.names);
         self.directories.expire(&trust, |dir| names.node(dir).is_some());
+        self.drop_unused();
         self.names.expire(now);
         self.watch_link();
     }
@@ -230,6 +274,11 @@ impl Client {
     /// Whether a call waits for its answer.
     pub fn is_waiting(&self, id: CallId) -> bool {
         self.calls.contains_key(&id)
+    }
+
+    /// Whether answers are to come for which nobody waits any more.
+    pub(crate) fn has_abandoned(&self) -> bool {
+        !self.abandoned.is_empty()
     }
 
     /// How many calls wait.
@@ -332,7 +381,10 @@ impl Client {
                 let trust = self.trust();
                 let (node, counts) = self.names.learn(stat, known, &trust);
                 if counts && self.files.observe(node, stat.version, known, &trust) {
-                    self.invalidate(Invalidate::Node { node, offset: 0, length: 0 });
+                    if self.files.may_kernel_have(node) {
+                        self.invalidate(Invalidate::Node { node, offset: 0, length: 0 });
+                    }
+                    operation::as_opened::outdated(self, node);
                 }
                 node
             }

@@ -2,18 +2,24 @@
 
 mod contents;
 mod directory;
+mod gathered;
 mod memory;
 mod open;
+mod private;
+mod uncommitted;
 mod versions;
 mod writes;
 
-pub(crate) use contents::{Contents, Drained, Reader};
+pub(crate) use contents::{Contents, Drained, Opens, Reader};
 pub(crate) use directory::{OpenDirectory, WaitingReaddir};
 
 use crate::call::{Handle, OpenHow};
+pub(crate) use gathered::Stretch;
 use memory::Remembered;
 use open::{Open, OpenFiles};
+pub(crate) use private::Private;
 use std::collections::{BTreeMap, BTreeSet};
+pub(crate) use uncommitted::Change;
 use wirefs_cache::NodeId;
 use wirefs_op::message::target::Fd;
 
@@ -28,6 +34,8 @@ pub(crate) struct Files {
     next_handle: u64,
     remembered: Remembered,
     unacknowledged: u64,
+    /// Bytes that are written and not sent yet, over all files.
+    gathered_bytes: usize,
 }
 
 impl Files {
@@ -40,6 +48,7 @@ impl Files {
             next_handle: 1,
             remembered: Remembered::new(bytes_max),
             unacknowledged: 0,
+            gathered_bytes: 0,
         }
     }
 
@@ -108,10 +117,11 @@ impl Files {
         self.directories.get_mut(&handle)
     }
 
-    /// The listings of the open directories of this node are not promised any more.
-    pub(crate) fn doubt_directories(&mut self, node: NodeId) {
+    /// The listings of the open directories of this node are not promised any more, and of what has this name, nothing.
+    pub(crate) fn doubt_directories(&mut self, node: NodeId, name: Option<&[u8]>) {
         for open in self.directories.values_mut().filter(|open| open.node == node) {
             open.listed.leased = false;
+            open.doubted.extend(name.map(<[u8]>::to_vec));
         }
     }
 
@@ -132,6 +142,11 @@ impl Files {
     /// What is known of the file's contents.
     pub(crate) fn contents(&mut self, node: NodeId) -> &mut Contents {
         self.contents.entry(node).or_default()
+    }
+
+    /// The nodes of whose contents something is known.
+    pub(crate) fn known_nodes(&self) -> impl Iterator<Item = NodeId> {
+        self.contents.keys().copied()
     }
 
     pub(crate) fn known(&self, node: NodeId) -> Option<&Contents> {

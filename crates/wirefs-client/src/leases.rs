@@ -8,7 +8,7 @@ use wirefs_cache::{Known, Mode, NodeId, Trust};
 use wirefs_lease::{Forgetting, Holder, Serial};
 use wirefs_op::message::attach::{Leases as Terms, Watch};
 use wirefs_op::message::ping::Tping;
-use wirefs_op::{FileId, Request, Stat, Time};
+use wirefs_op::{DirEntry, FileId, Request, Stat, Time};
 
 /// The leases of this client.
 #[derive(Debug)]
@@ -70,6 +70,16 @@ impl Leases {
         }
     }
 
+    /// What was asked for up to then is not leased any more.
+    pub(crate) fn leased_since(&self) -> Time {
+        self.since
+    }
+
+    /// Something is leased that no reply told of.
+    pub(crate) fn hold_some(&mut self) {
+        self.holds_any = true;
+    }
+
     /// Recalls were answered by nobody: the connection is lost.
     fn abandon_recalls(&mut self) {
         self.acquiring.clear();
@@ -101,15 +111,29 @@ impl Client {
         Known { at: sent, leased }
     }
 
-    /// As of when a name is known of which the reply to a request sent at `sent` tells, with a lease on the directory if
-    /// `leased`.
-    pub(crate) fn known_name(&mut self, dir: NodeId, name: &[u8], leased: bool, sent: Time) -> Known {
+    /// Whether a name was taken back since a request was sent at `sent`.
+    pub(crate) fn is_name_taken_back(&self, dir: NodeId, name: &[u8], sent: Time) -> bool {
         let id = self.names.node(dir).map(|dir| dir.stat.id);
         let is_overtaken =
             |holder: &Holder| id.is_none_or(|id: FileId| holder.is_name_overtaken(id, name, sent));
-        let leased = leased && self.leases.holder.as_ref().is_some_and(|holder| !is_overtaken(holder));
+        self.leases.holder.as_ref().is_some_and(is_overtaken)
+    }
+
+    /// As of when a name is known of which the reply to a request sent at `sent` tells, with a lease on the directory if
+    /// `leased`.
+    pub(crate) fn known_name(&mut self, dir: NodeId, name: &[u8], leased: bool, sent: Time) -> Known {
+        let leased = leased && self.leases.are_agreed() && !self.is_name_taken_back(dir, name, sent);
         self.leases.holds_any |= leased;
         Known { at: sent, leased }
+    }
+
+    /// Of these entries of a listing asked for at `sent`, what the taken-back names among them mean is not leased either.
+    pub(crate) fn take_back(&self, dir: NodeId, entries: &mut [DirEntry], sent: Time) {
+        let id = self.names.node(dir).map(|dir| dir.stat.id);
+        let Some((holder, id)) = self.leases.holder.as_ref().zip(id) else { return };
+        for entry in entries.iter_mut().filter(|entry| entry.stat.leased) {
+            entry.stat.leased = !holder.is_name_overtaken(id, &entry.name, sent);
+        }
     }
 
     /// The same of a name that this client changed, where the reply tells what the directory is then.
@@ -169,6 +193,7 @@ impl Client {
         self.leases.since = self.now;
         self.leases.holds_any = false;
         self.directories.doubt_all();
+        drop(self.shelf.drain());
     }
 
     fn empty(&mut self) {

@@ -19,8 +19,14 @@ mod operation;
 mod present;
 mod recall;
 mod requests;
+mod shelved;
 mod status;
+mod stored;
+mod streams;
+mod trim;
 
 pub use core::{Attachment, Client, Config, Lane, Output};
 pub use link::LinkState;
 pub use status::{Counters, LeaseStatus, RequestCount, Snapshot};
+pub use stored::Loaded;
+pub use streams::{Fate, PrefetchStatus};

@@ -62,8 +62,8 @@ impl Link {
 }
 
 impl Client {
-    /// The connection broke. What may be sent again waits for the next one; the rest fails now, since nobody can tell
-    /// whether the server did it.
+    /// The connection broke. What may be sent again waits for the next one: reads, and changes that the server finds in its
+    /// ledger. The rest fails now, since nobody can tell whether the server did it.
     pub fn lost(&mut self, now: Time) {
         self.now = now;
         if !self.link.is_up() {
@@ -91,10 +91,14 @@ impl Client {
             |pending| !matches!(pending, Pending::Close(closing) if !resumed || files.is_used(closing.fd)),
         );
         if attachment.boot != self.attachment.boot {
-            self.files.doubt_uncommitted();
+            operation::uncommitted::send_again(self);
+        }
+        for pending in self.requests.attached(attachment.ledger, resumed) {
+            operation::give_up(self, pending, Errno::Io);
         }
         self.leases_attached(attachment.leases.as_ref());
         self.attachment = attachment;
+        self.streams.attached();
         self.send_waiting();
     }
 

@@ -2,12 +2,15 @@
 
 pub(crate) mod access;
 pub(crate) mod allocate;
+pub(crate) mod as_opened;
 pub(crate) mod attributes;
 pub(crate) mod commit;
 pub(crate) mod concerned;
 pub(crate) mod copy;
 pub(crate) mod fetch;
+pub(crate) mod find;
 pub(crate) mod flush;
+pub(crate) mod gather;
 pub(crate) mod interrupt;
 pub(crate) mod link;
 pub(crate) mod list;
@@ -15,13 +18,16 @@ pub(crate) mod lock;
 pub(crate) mod lookup;
 pub(crate) mod make;
 pub(crate) mod open;
+pub(crate) mod publish;
 pub(crate) mod read;
 pub(crate) mod readlink;
 pub(crate) mod release;
 pub(crate) mod remove;
 pub(crate) mod rename;
 pub(crate) mod seek;
+pub(crate) mod session;
 pub(crate) mod statfs;
+pub(crate) mod uncommitted;
 pub(crate) mod write;
 pub(crate) mod xattr;
 
@@ -51,6 +57,10 @@ pub(crate) enum Pending {
     ReadExactly(read::Exact),
     Write(write::Writing),
     List(list::Listing),
+    /// A stream, for which nobody waits.
+    Find(find::Telling),
+    /// Contents of a file, for which nobody waits.
+    Ahead(open::Ahead),
     Xattr(xattr::Asking),
     Statfs(CallId),
     Lock(lock::Locking),
@@ -62,6 +72,8 @@ pub(crate) enum Pending {
     Copy(copy::Copying),
     Seek(CallId),
     Commit(commit::Committing),
+    /// A copy takes the place of its file.
+    Publish(publish::Publishing),
 }
 
 impl Pending {
@@ -85,6 +97,8 @@ impl Pending {
             | Pending::Fetch(_)
             | Pending::ReadExactly(_)
             | Pending::List(_)
+            | Pending::Find(_)
+            | Pending::Ahead(_)
             | Pending::Xattr(_)
             | Pending::Statfs(_)
             | Pending::Lock(_)
@@ -93,14 +107,15 @@ impl Pending {
             | Pending::Allocate(_)
             | Pending::Copy(_)
             | Pending::Seek(_)
-            | Pending::Commit(_) => false,
+            | Pending::Commit(_)
+            | Pending::Publish(_) => false,
         }
     }
 
     /// Makes ready to be sent again; false when that would be of no use.
     pub(crate) fn restart(&mut self) -> bool {
         match self {
-            Pending::Ignore | Pending::Withdraw(_) => false,
+            Pending::Ignore | Pending::Withdraw(_) | Pending::Find(_) | Pending::Ahead(_) => false,
             Pending::Fetch(fetching) => fetching.restart(),
             Pending::ReadExactly(exact) => exact.restart(),
             Pending::List(listing) => listing.restart(),
@@ -122,7 +137,8 @@ impl Pending {
             | Pending::Allocate(_)
             | Pending::Copy(_)
             | Pending::Seek(_)
-            | Pending::Commit(_) => true,
+            | Pending::Commit(_)
+            | Pending::Publish(_) => true,
             Pending::Lock(locking) => !locking.is_withdrawn(),
         }
     }
@@ -174,7 +190,9 @@ fn used(call: &Call<'_>) -> [Option<NodeId>; 2] {
 pub(crate) fn start(client: &mut Client, id: CallId, caller: Caller, call: Call<'_>) {
     for node in used(&call).into_iter().flatten() {
         client.names.used(node);
+        client.unshelve(node);
     }
+    gather::before(client, &call);
     if let Err(errno) = try_start(client, id, caller, call) {
         client.fail(id, errno);
     }
@@ -258,6 +276,9 @@ fn try_start(client: &mut Client, id: CallId, caller: Caller, call: Call<'_>) ->
 }
 
 fn forget(client: &mut Client, node: NodeId, count: u64) {
+    if client.names.node(node).is_some_and(|known| known.is_last_lookup(count)) {
+        client.shelve(node);
+    }
     client.names.forget(node, count);
     gone(client, node);
 }
@@ -266,6 +287,7 @@ fn forget(client: &mut Client, node: NodeId, count: u64) {
 pub(crate) fn gone(client: &mut Client, node: NodeId) {
     if client.names.node(node).is_none() {
         client.files.node_forgotten(node);
+        client.stored.node_forgotten(node);
     }
 }
 
@@ -301,8 +323,9 @@ pub(crate) fn finish(client: &mut Client, outstanding: Outstanding, reply: Reply
     if let Reply::Error(error) = reply {
         return fail(client, outstanding.pending, error.errno);
     }
-    let sent = outstanding.sent;
-    let Outstanding { pending, tag, .. } = outstanding;
+    let (sent, order) = (outstanding.told_since, outstanding.order);
+    let Outstanding { pending, tag, request, .. } = outstanding;
+    uncommitted::note(client, &pending, &request, order);
     match (pending, reply) {
         (Pending::Ignore | Pending::Close(_), _) => {}
         (Pending::Lookup(p), Reply::Get(r)) => lookup::finish(client, p, sent, r, last),
@@ -320,6 +343,8 @@ pub(crate) fn finish(client: &mut Client, outstanding: Outstanding, reply: Reply
         (Pending::ReadExactly(p), Reply::Get(r)) => read::finish_exact(client, tag, p, r, last),
         (Pending::Write(p), Reply::Put(r)) => write::finish(client, p, sent, r),
         (Pending::List(p), Reply::Get(r)) => list::finish(client, tag, p, sent, r, last),
+        (Pending::Find(p), Reply::Find(r)) => find::finish(client, tag, p, sent, r, last),
+        (Pending::Ahead(p), Reply::Get(r)) => open::came_ahead(client, p, sent, r, last),
         (Pending::Xattr(p), Reply::Xattr(r)) => xattr::finish(client, p, sent, r),
         (Pending::Statfs(call), Reply::Statfs(r)) => statfs::finish(client, call, sent, r),
         (Pending::Lock(p), Reply::Lock(r)) => lock::finish(client, p, sent, r),
@@ -328,7 +353,9 @@ pub(crate) fn finish(client: &mut Client, outstanding: Outstanding, reply: Reply
         (Pending::Allocate(p), Reply::Allocate(r)) => allocate::finish(client, p, sent, r),
         (Pending::Copy(p), Reply::Copy(r)) => copy::finish(client, p, sent, r),
         (Pending::Seek(call), Reply::Seek(r)) => client.answer(call, Answer::Offset(r.offset)),
-        (Pending::Commit(p), Reply::Commit(r)) => commit::finish(client, p, r),
+        (Pending::Publish(p), Reply::Put(r)) => publish::was_put(client, p, sent, &request, &r),
+        (Pending::Publish(p), Reply::Rename(r)) => publish::was_moved(client, p, sent, &r),
+        (Pending::Commit(p), Reply::Commit(r)) => commit::finish(client, p, order, r),
         // A reply of another kind than was asked for: the server's fault, the caller's loss.
         (pending, _) => fail(client, pending, Errno::Protocol),
     }
@@ -345,7 +372,7 @@ pub(crate) fn fail(client: &mut Client, pending: Pending, errno: Errno) {
     match pending {
         Pending::Ignore | Pending::Close(_) => {}
         Pending::Lookup(p) => lookup::failed(client, p, errno),
-        Pending::Getattr(p) => attributes::fail_gone(client, p.call, p.node, errno),
+        Pending::Getattr(p) => attributes::not_got(client, p, errno),
         Pending::Setattr(p) => attributes::not_set(client, p, errno),
         Pending::Readlink(p) => attributes::fail_gone(client, p.call, p.node, errno),
         Pending::Make(p) => make::failed(client, p, errno),
@@ -355,9 +382,11 @@ pub(crate) fn fail(client: &mut Client, pending: Pending, errno: Errno) {
         Pending::Open(p) => open::failed(client, p, errno),
         Pending::AcquireFd(p) => open::acquired(client, p, wirefs_op::message::target::NOFD),
         Pending::Fetch(p) => fetch::failed(client, p, errno),
-        Pending::ReadExactly(p) => client.fail(p.call, errno),
+        Pending::ReadExactly(p) => read::not_exact(client, p, errno),
         Pending::Write(p) => write::failed(client, p, errno),
         Pending::List(p) => list::failed(client, p, errno),
+        Pending::Find(p) => find::failed(client, p, errno),
+        Pending::Ahead(p) => open::not_ahead(client, p),
         Pending::Xattr(p) => xattr::failed(client, p, errno),
         Pending::Statfs(call) | Pending::Seek(call) => client.fail(call, errno),
         Pending::Lock(p) => lock::failed(client, p, errno),
@@ -365,6 +394,7 @@ pub(crate) fn fail(client: &mut Client, pending: Pending, errno: Errno) {
         Pending::Withdraw(oldtag) => interrupt::finish(client, oldtag),
         Pending::Allocate(p) => allocate::failed(client, p, errno),
         Pending::Copy(p) => copy::failed(client, p, errno),
-        Pending::Commit(p) => client.fail(p.call, errno),
+        Pending::Commit(p) => commit::failed(client, p, errno),
+        Pending::Publish(p) => publish::failed(client, p, errno),
     }
 }

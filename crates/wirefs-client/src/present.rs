@@ -2,6 +2,7 @@
 
 use crate::call::{Caller, Entry};
 use crate::core::Client;
+use crate::operation::session;
 use std::time::Duration;
 use wirefs_cache::{Known, NodeId};
 use wirefs_op::message::target::{NOFD, Place, Target};
@@ -68,6 +69,9 @@ impl Client {
     /// The node's attributes and their remaining time.
     pub(crate) fn shown_attr(&self, node: NodeId) -> Option<(Stat, Duration)> {
         let known = self.names.node(node)?;
+        if let Some(stat) = session::shown(self, node, &known.stat) {
+            return Some((self.present(&stat), Duration::ZERO));
+        }
         let ttl = if self.files.is_writing(node) {
             Duration::ZERO
         } else {

@@ -24,7 +24,13 @@ struct Forgotten {
 impl Client {
     /// The server takes something back.
     pub(crate) fn recalled(&mut self, recall: Rrecall) {
-        let items: Vec<Item> = recall.items.iter().map(item).collect();
+        let mut items: Vec<Item> = recall.items.iter().map(item).collect();
+        let meant =
+            recall.items.iter().filter(|item| item.name.is_some()).filter_map(|item| self.meant_by(item));
+        let meant: BTreeSet<NodeId> = meant.collect();
+        items.extend(
+            meant.iter().filter_map(|node| self.names.node(*node)).map(|known| Item::whole(known.stat.id)),
+        );
         let (now, serial) = (self.now, Serial(recall.serial));
         let Some(holder) = self.leases.holder_mut() else { return };
         let forgetting = holder.recalled(now, serial, &items);
@@ -36,7 +42,10 @@ impl Client {
         for item in &recall.items {
             self.forget(item, &mut forgotten);
         }
-        let nodes: Vec<NodeId> = recall.items.iter().filter_map(|item| self.names.of_file(item.id)).collect();
+        for node in meant {
+            self.forget_meant(node, &mut forgotten);
+        }
+        let nodes: Vec<NodeId> = recall.items.iter().filter_map(|item| self.meant_by(item)).collect();
         self.forget_in_kernel(forgotten);
         let wanted = if recall.items.is_empty() { self.files.without_fd() } else { self.about_to_go(&nodes) };
         let wanted: BTreeSet<NodeId> = wanted.into_iter().collect();
@@ -48,14 +57,28 @@ impl Client {
         }
     }
 
+    /// The node that an item is about.
+    fn meant_by(&self, item: &RecallItem) -> Option<NodeId> {
+        let node = self.names.of_file(item.id)?;
+        match &item.name {
+            Some(name) => self.names.child(node, name),
+            None => Some(node),
+        }
+    }
+
     /// Forgets here what an item names.
     fn forget(&mut self, item: &RecallItem, forgotten: &mut Forgotten) {
         self.names.doubt_file(item.id);
         self.directories.outdate(item.id, self.now);
+        match &item.name {
+            Some(name) => self.shelf.doubt_name(item.id, name),
+            None => drop(self.shelf.take(item.id)),
+        }
         let Some(node) = self.names.of_file(item.id) else { return };
-        self.files.doubt_directories(node);
+        self.files.doubt_directories(node, item.name.as_deref());
         if let Some(name) = &item.name {
             self.directories.doubt_name(node, name);
+            self.names.doubt_gone(self.now);
             self.tell_of_name(node, name, forgotten);
         } else {
             self.directories.doubt(node);
@@ -67,6 +90,18 @@ impl Client {
         // An answer that brings the node may be on its way: the kernel forgets its names behind that.
         if !known.is_used() {
             forgotten.names.extend(self.names.links(node));
+        }
+    }
+
+    /// Forgets what a recalled name means: who watches a directory hears of what is in it by its names alone.
+    fn forget_meant(&mut self, node: NodeId, forgotten: &mut Forgotten) {
+        let Some(known) = self.names.node(node) else { return };
+        let (id, is_held) = (known.stat.id, known.is_held_by_kernel());
+        self.names.doubt_file(id);
+        self.directories.outdate(id, self.now);
+        self.files.doubt_contents(node);
+        if is_held {
+            forgotten.nodes.insert(node);
         }
     }
 
@@ -90,6 +125,7 @@ impl Client {
         }
         for node in forgotten.nodes {
             self.invalidate(Invalidate::Node { node, offset: 0, length: 0 });
+            self.files.kernel_emptied(node);
         }
     }
 

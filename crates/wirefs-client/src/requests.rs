@@ -1,7 +1,10 @@
 //! The requests under way: tags, what each is for, and those that wait for a tag.
 
+mod numbers;
+
 use crate::core::Lane;
 use crate::operation::Pending;
+use numbers::{Numbers, Turn};
 use std::collections::{BTreeMap, VecDeque};
 use wirefs_cache::meter::Departure;
 use wirefs_op::limits::REQUESTS_MAX;
@@ -10,7 +13,7 @@ use wirefs_op::message::lock::LockAction;
 use wirefs_op::message::put::PutMode;
 use wirefs_op::message::xattr::XattrAction;
 use wirefs_op::wire::Malformed;
-use wirefs_op::{Frame, Request, Tag, Time};
+use wirefs_op::{Frame, NOTAG, Request, Tag, Time};
 
 /// One request that was sent.
 #[derive(Clone, Debug)]
@@ -20,13 +23,35 @@ pub(crate) struct Outstanding {
     pub(crate) pending: Pending,
     /// When it was sent, the last time.
     pub(crate) sent: Time,
+    /// From when on what its reply tells may be: a change that is sent again gets the reply that it got first.
+    pub(crate) told_since: Time,
     pub(crate) arrival: Departure,
     pub(crate) departure: Departure,
     /// Whether this reply is the first.
     pub(crate) first_reply: bool,
     /// Bytes of data that its replies brought.
     received: u64,
-    order: u64,
+    /// Which one it was, of all that were sent.
+    pub(crate) order: u64,
+    /// A change's, where they are numbered.
+    number: Option<u64>,
+}
+
+/// One request that was not sent, or whose reply was lost.
+#[derive(Debug)]
+struct Waiting {
+    request: Request,
+    pending: Pending,
+    /// The number under which it was sent before.
+    number: Option<u64>,
+    /// When it was sent under that number first.
+    numbered_at: Option<Time>,
+}
+
+impl Waiting {
+    fn new(request: Request, pending: Pending) -> Waiting {
+        Waiting { request, pending, number: None, numbered_at: None }
+    }
 }
 
 impl Outstanding {
@@ -44,6 +69,7 @@ impl Outstanding {
     pub(crate) fn asked_bytes(&self) -> u32 {
         match &self.request {
             Request::Get(get) => get.count,
+            Request::Find(find) => find.bytes,
             _ => 0,
         }
     }
@@ -53,7 +79,8 @@ impl Outstanding {
 #[derive(Debug, Default)]
 pub(crate) struct Requests {
     sent: BTreeMap<Tag, Outstanding>,
-    waiting: VecDeque<(Request, Pending)>,
+    waiting: VecDeque<Waiting>,
+    numbers: Numbers,
     next_tag: u16,
     next_order: u64,
 }
@@ -83,7 +110,8 @@ pub(crate) fn lane(request: &Request) -> Lane {
         | Request::Lock(_)
         | Request::Seek(_)
         | Request::Find(_)
-        | Request::Recalled(_) => Lane::Queries,
+        | Request::Recalled(_)
+        | Request::Number(_) => Lane::Queries,
     }
 }
 
@@ -97,7 +125,8 @@ pub(crate) fn is_repeatable(request: &Request) -> bool {
         | Request::Rename(_)
         | Request::Link(_)
         | Request::Copy(_)
-        | Request::Recalled(_) => false,
+        | Request::Recalled(_)
+        | Request::Number(_) => false,
         Request::Xattr(xattr) => matches!(xattr.action, XattrAction::Read | XattrAction::List),
         Request::Lock(lock) => matches!(lock.action, LockAction::Test | LockAction::Set | LockAction::Wait),
         Request::Get(_)
@@ -116,7 +145,14 @@ pub(crate) fn is_repeatable(request: &Request) -> bool {
 impl Requests {
     /// Queues a request.
     pub(crate) fn wait(&mut self, request: Request, pending: Pending) {
-        self.waiting.push_back((request, pending));
+        self.waiting.push_back(Waiting::new(request, pending));
+    }
+
+    /// Queues requests ahead of all that wait, in this order.
+    pub(crate) fn wait_first(&mut self, requests: Vec<(Request, Pending)>) {
+        for (request, pending) in requests.into_iter().rev() {
+            self.waiting.push_front(Waiting::new(request, pending));
+        }
     }
 
     /// The next request that may be sent, encoded; `None` when there is none or no tag is free.
@@ -129,7 +165,15 @@ impl Requests {
         if self.sent.len() >= REQUESTS_MAX {
             return None;
         }
-        let (request, pending) = self.waiting.pop_front()?;
+        let first = self.waiting.front_mut()?;
+        if first.request.is_change() {
+            match self.numbers.give(&mut first.number) {
+                Turn::Goes => {}
+                Turn::Behind(told) => return Some((Request::Number(told).encode(NOTAG), Lane::Changes)),
+                Turn::Waits => return None,
+            }
+        }
+        let Waiting { request, pending, number, numbered_at } = self.waiting.pop_front()?;
         let tag = self.free_tag();
         let encoded = (request.encode(tag), lane(&request));
         self.next_order += 1;
@@ -139,11 +183,13 @@ impl Requests {
             request,
             pending,
             sent: now,
+            told_since: numbered_at.unwrap_or(now),
             arrival,
             departure,
             first_reply: true,
             received: 0,
             order,
+            number,
         };
         self.sent.insert(tag, outstanding);
         Some(encoded)
@@ -170,7 +216,7 @@ impl Requests {
             self.sent.get_mut(&tag).ok_or(Malformed { what: "a reply to no request", at: 1 })?;
         outstanding.received += bytes as u64;
         if outstanding.received > u64::from(outstanding.asked_bytes())
-            && matches!(outstanding.request, Request::Get(_))
+            && matches!(outstanding.request, Request::Get(_) | Request::Find(_))
         {
             return Err(Malformed { what: "more data than was asked for", at: 3 });
         }
@@ -181,6 +227,7 @@ impl Requests {
         };
         outstanding.first_reply = false;
         if last {
+            self.numbers.answered(copy.number);
             self.sent.remove(&tag);
         }
         Ok(copy)
@@ -188,7 +235,9 @@ impl Requests {
 
     /// Ends a request whose reply will not come.
     pub(crate) fn withdraw(&mut self, tag: Tag) -> Option<Pending> {
-        self.sent.remove(&tag).map(|outstanding| outstanding.pending)
+        let outstanding = self.sent.remove(&tag)?;
+        self.numbers.answered(outstanding.number);
+        Some(outstanding.pending)
     }
 
     /// The request that waits under this tag, to change what it is for.
@@ -206,15 +255,16 @@ impl Requests {
         self.sent.get(&tag).map(|outstanding| outstanding.sent)
     }
 
-    /// When the oldest of the requests under way was sent.
+    /// From when on the replies to what is under way may tell.
     pub(crate) fn oldest(&self) -> Option<Time> {
-        self.sent.values().map(|outstanding| outstanding.sent).min()
+        let sent = self.sent.values().map(|outstanding| outstanding.told_since);
+        sent.chain(self.waiting.iter().filter_map(|waiting| waiting.numbered_at)).min()
     }
 
     /// Whether `wanted` says yes to any, sent or waiting.
     pub(crate) fn any(&self, wanted: impl Fn(&Pending) -> bool) -> bool {
         self.sent.values().any(|outstanding| wanted(&outstanding.pending))
-            || self.waiting.iter().any(|(_, pending)| wanted(pending))
+            || self.waiting.iter().any(|waiting| wanted(&waiting.pending))
     }
 
     /// How many are under way.
@@ -233,7 +283,7 @@ impl Requests {
     /// The requests under way by kind.
     pub(crate) fn kinds(&self) -> BTreeMap<&'static str, u64> {
         let mut kinds = BTreeMap::new();
-        let waiting = self.waiting.iter().map(|(request, _)| request);
+        let waiting = self.waiting.iter().map(|waiting| &waiting.request);
         for request in self.sent.values().map(|outstanding| &outstanding.request).chain(waiting) {
             *kinds.entry(request.name()).or_default() += 1;
         }
@@ -247,10 +297,13 @@ impl Requests {
         sent.sort_unstable_by_key(|outstanding| outstanding.order);
         let mut given_up = Vec::new();
         for outstanding in sent.into_iter().rev() {
-            let Outstanding { request, mut pending, .. } = outstanding;
-            if is_repeatable(&request) && pending.restart() {
-                self.waiting.push_front((request, pending));
+            let Outstanding { request, mut pending, number, told_since, .. } = outstanding;
+            let may_be_sent = number.is_some() || is_repeatable(&request);
+            if may_be_sent && pending.restart() {
+                let numbered_at = number.map(|_| told_since);
+                self.waiting.push_front(Waiting { request, pending, number, numbered_at });
             } else {
+                self.numbers.answered(number);
                 given_up.push(pending);
             }
         }
@@ -258,19 +311,44 @@ impl Requests {
         given_up
     }
 
+    /// There is a connection again, to a server that numbers changes from here on or not at all, and that knows the session's
+    /// earlier ones or not. Where it does not, hands back what must not be sent again.
+    pub(crate) fn attached(&mut self, ledger: Option<u64>, is_known: bool) -> Vec<Pending> {
+        self.numbers.attached(ledger, is_known);
+        let mut given_up = Vec::new();
+        if ledger.is_none() || !is_known {
+            for waiting in std::mem::take(&mut self.waiting) {
+                if waiting.number.is_none() || is_repeatable(&waiting.request) {
+                    self.waiting.push_back(Waiting { number: None, numbered_at: None, ..waiting });
+                } else {
+                    given_up.push(waiting.pending);
+                }
+            }
+        }
+        given_up
+    }
+
     /// Drops the waiting requests that `keeps` says no to.
     pub(crate) fn retain_waiting(&mut self, keeps: impl Fn(&Pending) -> bool) {
-        self.waiting.retain(|(_, pending)| keeps(pending));
+        let numbers = &mut self.numbers;
+        self.waiting.retain(|waiting| {
+            let kept = keeps(&waiting.pending);
+            if !kept {
+                numbers.answered(waiting.number);
+            }
+            kept
+        });
     }
 
     /// Takes out the waiting requests that do not outlive the deadline.
     pub(crate) fn give_up_waiting(&mut self) -> Vec<Pending> {
         let mut given_up = Vec::new();
-        for (request, pending) in std::mem::take(&mut self.waiting) {
-            if pending.outlives_deadline() {
-                self.waiting.push_back((request, pending));
+        for waiting in std::mem::take(&mut self.waiting) {
+            if waiting.pending.outlives_deadline() {
+                self.waiting.push_back(waiting);
             } else {
-                given_up.push(pending);
+                self.numbers.answered(waiting.number);
+                given_up.push(waiting.pending);
             }
         }
         given_up

@@ -2,6 +2,7 @@
 
 use crate::core::Client;
 use crate::link::LinkState;
+use crate::streams::PrefetchStatus;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use wirefs_op::message::attach::Watch;
@@ -37,6 +38,10 @@ pub struct Counters {
     pub data_hits: u64,
     /// Reads that had to wait.
     pub data_misses: u64,
+    /// Pieces of contents that came from disk.
+    pub stored_hits: u64,
+    /// Their bytes.
+    pub stored_bytes: u64,
     requests: BTreeMap<&'static str, u64>,
 }
 
@@ -91,6 +96,8 @@ pub struct Snapshot {
     pub cached_bytes: usize,
     /// What is leased; `None` where the mode or the server does without.
     pub leases: Option<LeaseStatus>,
+    /// What was fetched ahead.
+    pub prefetch: PrefetchStatus,
     /// When this is.
     pub at: Time,
 }
@@ -110,6 +117,7 @@ impl Client {
             nodes: self.names.len(),
             cached_bytes: self.files.cached_bytes(),
             leases: self.leases.are_agreed().then(|| self.lease_status()),
+            prefetch: self.streams.counted,
             at: self.now,
         }
     }

@@ -15,25 +15,32 @@ mod engine;
 mod front;
 mod handshake;
 mod invalidation;
+mod local;
 mod notices;
 mod random;
 mod signals;
 mod status;
+mod store;
 mod ticker;
 mod wire;
 
 pub use handshake::ConnectError;
+pub use local::LocalDial;
 pub use status::MountStatus;
+pub use store::{StorePlan, StoreStatus};
 
 use engine::Engine;
+use handshake::Attached;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use store::{Left, Store};
 use wirefs_cache::Mode;
-use wirefs_carrier::{Dial, PeerInfo};
+use wirefs_carrier::{Carrier, Dial, PeerInfo};
 use wirefs_client::Attachment;
 use wirefs_fuse::{MountOptions, Session, SessionOptions, StartError, UnmountError};
 use wirefs_op::Errno;
+use wirefs_op::message::version::SessionId;
 
 /// What to mount, and how.
 #[derive(Clone)]
@@ -56,6 +63,8 @@ pub struct MountPlan {
     pub uid: u32,
     /// The group likewise.
     pub gid: u32,
+    /// Where what is known is kept for the next mount; `None`: nowhere.
+    pub store: Option<StorePlan>,
 }
 
 /// Why a mount could not be made, after the server was reached.
@@ -76,7 +85,7 @@ pub enum MountError {
 pub struct Connected {
     plan: MountPlan,
     engine: Arc<Engine>,
-    attached: handshake::Attached,
+    attached: Attached,
 }
 
 /// Reaches the server and attaches its tree.
@@ -87,11 +96,35 @@ pub struct Connected {
 /// # Cost
 /// The carrier's dial and 2 round trips.
 pub fn connect(plan: MountPlan) -> Result<Connected, ConnectError> {
-    let session = random::session_id().map_err(ConnectError::Random)?;
+    let store = plan.store.as_ref().and_then(Store::open);
     let carrier = plan.dial.dial()?;
-    let attached = handshake::shake_hands(carrier, session, &plan)?;
-    let engine = Arc::new(Engine::new(&plan, session, &attached));
+    // The session is a secret between the two: it is told to nobody else.
+    let identity = engine::identity(&carrier.peer);
+    let left = store.as_ref().filter(|_| plan.mode.takes_leases()).and_then(|store| store.take(&identity));
+    let (session, attached, left) = attach(&plan, carrier, left)?;
+    let engine = Arc::new(Engine::new(&plan, session, &attached, store));
+    if let Some(left) = left {
+        engine.take_over(left);
+    }
     Ok(Connected { plan, engine, attached })
+}
+
+/// Takes up the session that an earlier mount left; opens another where that is refused.
+fn attach(
+    plan: &MountPlan,
+    carrier: Carrier,
+    left: Option<Left>,
+) -> Result<(SessionId, Attached, Option<Left>), ConnectError> {
+    let carrier = match left {
+        Some(left) => match handshake::shake_hands(carrier, left.session, plan) {
+            Ok(attached) => return Ok((left.session, attached, Some(left))),
+            Err(ConnectError::Refused(_) | ConnectError::Attach { .. }) => plan.dial.dial()?,
+            Err(error) => return Err(error),
+        },
+        None => carrier,
+    };
+    let session = random::session_id().map_err(ConnectError::Random)?;
+    Ok((session, handshake::shake_hands(carrier, session, plan)?, None))
 }
 
 impl Connected {
@@ -122,6 +155,8 @@ impl Connected {
         let front = Arc::clone(&engine);
         let started = wire::start(&engine, attached, plan)
             .and_then(|()| ticker::start(&engine))
+            .and_then(|()| store::start(&engine))
+            .inspect(|()| engine.hear())
             .map_err(MountError::Thread)
             .and_then(|()| Ok(Session::start(device, front, session_options)?));
         let session = match started {
@@ -164,6 +199,7 @@ impl Mounted {
         let _ = self.session.join();
         self.engine.settle();
         self.engine.stop();
+        self.engine.leave();
     }
 }
 

@@ -49,6 +49,20 @@ impl Notifier {
         }
     }
 
+    /// Has the kernel let go of a name that nobody uses, so that it gives back what it holds of it.
+    ///
+    /// # Errors
+    /// As [`Notifier::invalidate`].
+    ///
+    /// # Cost
+    /// One system call, which may wait for calls under way in the directory.
+    pub fn let_go(&self, parent: NodeId, name: &[u8]) -> io::Result<()> {
+        let Some(connection) = self.connection.upgrade() else {
+            return Ok(());
+        };
+        tell(&connection, &encode(&Invalidate::Entry { parent, name: name.to_vec() }, true))
+    }
+
     /// Has the kernel believe no name of these directories that it was told before `since`, while calls are under way
     /// there for which [`Notifier::invalidate`] waits. Says how long that still takes.
     ///

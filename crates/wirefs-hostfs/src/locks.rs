@@ -5,20 +5,17 @@
 //! takes for one holder: `F_OFD_SETLK` for ranges, `flock` for whole files. Beside it stands what is held, which the
 //! kernel does not tell: who it was.
 
-mod ranges;
-
 use crate::failure::{Failure, errno, uninterrupted};
 use crate::open_files::{Access, Budget, OpenFile, Share};
 use crate::resolve::Object;
 use crate::sys::{self, Flock};
-use ranges::Ranges;
 use rustix::fd::AsFd;
 use rustix::fs::FlockOperation;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use wirefs_op::{Errno, FileId, LockFamily, LockKind, LockRange};
-use wirefs_server::SessionKey;
+use wirefs_server::{Ranges, SessionKey, ranges};
 
 /// Holders that one session may have at most, each with a descriptor.
 const HOLDERS_MAX: usize = 4096;

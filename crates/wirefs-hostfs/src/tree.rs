@@ -236,7 +236,8 @@ impl Session {
             | Request::Attach(_)
             | Request::Flush(_)
             | Request::Ping(_)
-            | Request::Recalled(_) => {
+            | Request::Recalled(_)
+            | Request::Number(_) => {
                 return Err(Failure::Errno(Errno::Protocol));
             }
         };

@@ -175,7 +175,8 @@ impl State {
             | Request::Ping(_)
             | Request::Get(_)
             | Request::Find(_)
-            | Request::Recalled(_) => {
+            | Request::Recalled(_)
+            | Request::Number(_) => {
                 return Err(Errno::Protocol);
             }
         })

@@ -19,6 +19,9 @@ pub const MESSAGE_BYTES_MAX: usize = HEAD_BYTES_MAX + DATA_BYTES_MAX;
 pub const MESSAGE_BYTES_MIN: usize = 7;
 /// Requests that one session may have outstanding, at most. Tags are 16 bits; `NOTAG` is not used for requests.
 pub const REQUESTS_MAX: usize = 4096;
+/// How far the number of a change may be above the lowest one whose reply the client has not told to have: so many replies a
+/// server keeps.
+pub const LEDGER_MAX: u64 = 2 * REQUESTS_MAX as u64;
 /// Open files that one session may hold at the server, at most.
 pub const FDS_MAX: usize = 16 * 1024;
 /// Directory entries in one reply are packed into at most this many bytes.

@@ -13,6 +13,7 @@ pub mod flush;
 pub mod get;
 pub mod link;
 pub mod lock;
+pub mod number;
 pub mod ping;
 pub mod put;
 pub mod recall;
@@ -120,6 +121,8 @@ messages! {
         152 Find(find::Tfind),
         /// Says that what was recalled is forgotten; never answered.
         160 Recalled(recall::Trecalled),
+        /// Says which number the next change has; never answered.
+        162 Number(number::Tnumber),
     }
 }
 

@@ -47,6 +47,9 @@ pub enum PeerFault {
     /// More requests than `REQUESTS_MAX` at once.
     #[error("too many requests at once")]
     TooManyRequests,
+    /// The number of a change is not one that a client may send now.
+    #[error("change {0} is out of place")]
+    StrayNumber(u64),
 }
 
 /// Why the server closes a connection.

@@ -29,13 +29,16 @@
 //! *Proved by*: a test per rule and a property over random interleavings in `sessions/tests`.
 
 pub mod blame;
+mod ledger;
 pub mod limits;
 pub mod order;
+pub mod ranges;
 pub mod sessions;
 pub mod tree;
 
 pub use blame::{Parting, PeerFault};
 pub use limits::RECOVERY;
 pub use order::{Order, Weight};
+pub use ranges::Ranges;
 pub use sessions::{ConnectionKey, Input, Job, JobKey, Output, Sessions, Terms};
 pub use tree::{Attached, Outside, Parked, Replies, SessionKey, Stopped, Tell, Touched, Tree};

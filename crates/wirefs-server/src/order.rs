@@ -6,7 +6,6 @@ use wirefs_op::limits::DATA_BYTES_MAX;
 use wirefs_op::message::get::{GetMode, Tget};
 use wirefs_op::message::lock::LockAction;
 use wirefs_op::message::put::PutMode;
-use wirefs_op::message::xattr::XattrAction;
 
 /// How a request stands to the others of its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -23,23 +22,10 @@ impl Order {
     /// The order that a request keeps.
     pub fn of(request: &Request) -> Order {
         match request {
-            Request::Put(_)
-            | Request::Remove(_)
-            | Request::Rename(_)
-            | Request::Link(_)
-            | Request::Allocate(_)
-            | Request::Copy(_) => Order::Change,
-            Request::Xattr(xattr) => match xattr.action {
-                XattrAction::Set | XattrAction::Remove => Order::Change,
-                XattrAction::Read | XattrAction::List => Order::Free,
-            },
-            // A release must be behind what was written under the lock, and before what the same owner takes next.
-            Request::Lock(lock) if lock.action == LockAction::Set => Order::Change,
+            change if change.is_change() => Order::Change,
             Request::Commit(_) => Order::Turn,
             Request::Get(get) if get.mode.has(GetMode::ORDERED) => Order::Turn,
-            Request::Get(_) | Request::Statfs(_) | Request::Lock(_) | Request::Seek(_) => Order::Free,
-            Request::Version(_) | Request::Attach(_) | Request::Flush(_) | Request::Ping(_) => Order::Free,
-            Request::Find(_) | Request::Recalled(_) => Order::Free,
+            _ => Order::Free,
         }
     }
 }
@@ -79,7 +65,8 @@ impl Weight {
             | Request::Attach(_)
             | Request::Flush(_)
             | Request::Ping(_)
-            | Request::Recalled(_) => Weight::Quick,
+            | Request::Recalled(_)
+            | Request::Number(_) => Weight::Quick,
         }
     }
 }

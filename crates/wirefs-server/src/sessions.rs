@@ -48,6 +48,8 @@ pub enum Input {
     /// The last reply to a job stands in its connection's queue. Handed in before the client can have seen that
     /// reply, unless [`Answering`](Input::Answering) was.
     Replied(JobKey),
+    /// The only reply to a change, which is done with that: it is sent from here, and once more if the change comes again.
+    Answered(JobKey, Reply),
     /// An ordered job needs its turn no longer, although it goes on.
     TurnPassed(JobKey),
     /// The tree gave a job back, with its request as it was, since others have to hear of what it would change.
@@ -182,6 +184,11 @@ impl Sessions {
             }
             Input::Answering(job) => self.answering(job),
             Input::Replied(job) => self.replied(job),
+            Input::Answered(job, reply) => {
+                // It is done, so that who hears of it may be promised what it left.
+                self.end_leasing(now, job);
+                self.answered(job, reply);
+            }
             Input::TurnPassed(job) => {
                 // What it changes it has changed.
                 self.end_leasing(now, job);

@@ -1,5 +1,7 @@
 //! What can be written on the command line.
 
+mod echo;
+
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,6 +10,8 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use wirefs_cache::Mode;
 use wirefs_carrier::Address;
+
+pub(crate) use echo::{Echo, EchoCommand, EchoHost, EchoMount, EchoStatus, Keep};
 
 const ABOUT: &str = "Mounts directories of other machines, over any wire";
 
@@ -36,6 +40,8 @@ SOURCE is one of
   [user@]host:path            through the system's ssh; path as the login has it
   tls://host[:port]/path      a `wirefs serve`, encrypted; port 6440 unless named
   unix:///path/of/socket      a `wirefs serve` of this machine
+  blocks:///DIR               a block tree in a directory of this machine
+  blocks+memory:              a block tree that ends with its mount
   tcp+plain://host:port/path  neither encrypted nor authenticated
 
 Examples:
@@ -47,10 +53,20 @@ In /etc/fstab:
 
 Options of -o
   ro rw suid nosuid dev nodev exec noexec allow_other default_permissions hard
-  mode=MODE deadline=SPAN cache=SIZE threads=N uid=N gid=N fsname=NAME
+  mode=MODE deadline=SPAN cache=SIZE cache_size=SIZE no_cache threads=N uid=N gid=N fsname=NAME
   identity=DIR known_hosts=FILE ssh_command=COMMAND port=N (of ssh)
   flags of mount(8) such as noatime, and what only mount(8) and systemd read
   (_netdev noauto user nofail x-…). A comma inside a value is written \\,";
+
+const CHECKPOINT_EXAMPLES: &str = "\
+Examples:
+  wirefs checkpoint create ~/tree before
+  wirefs checkpoint diff ~/tree before
+  wirefs checkpoint restore ~/tree before
+
+Each is readable below the mountpoint, under .checkpoints/NAME. Making a file
+__checkpoint_NAME anywhere in the tree makes a checkpoint too, and removing that
+file goes back to it.";
 
 /// Mounts directories of other machines, over any wire.
 #[derive(Debug, Parser)]
@@ -66,6 +82,8 @@ pub(crate) enum Command {
     Serve(Serve),
     /// Mount a directory of another machine
     Mount(Mount),
+    /// Mount a file system whose blocks are in pings under way
+    Echo(Echo),
     /// Take a mount away
     #[command(visible_alias = "unmount")]
     Umount(Umount),
@@ -73,6 +91,8 @@ pub(crate) enum Command {
     Status(Status),
     /// Wait until all that was written is on the server's disk
     Sync(Sync),
+    /// Keep, compare and restore states of a block tree
+    Checkpoint(Checkpoint),
     /// Check this machine, and say how to mend what is missing
     Doctor(Doctor),
     /// Print this user's key, as a server's authorized-keys file takes it
@@ -96,7 +116,7 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 #[command(after_help = SERVE_EXAMPLES)]
 pub(crate) struct Serve {
-    /// The directory to export
+    /// The directory to export, or a block tree: blocks:///DIR, blocks+memory:
     #[arg(value_name = "DIR")]
     pub(crate) directory: PathBuf,
     /// Where to listen: tls://host:port, unix:///path/of/socket or tcp+plain://host:port [default: tls://0.0.0.0:6440]
@@ -125,8 +145,10 @@ pub(crate) struct Mount {
     /// The directory to mount it on
     #[arg(value_name = "MOUNTPOINT")]
     pub(crate) mountpoint: PathBuf,
-    /// How fresh what is shown must be: lease (the server tells before it changes), window[=SPAN] (at most so old, 1s
-    /// unless named) or strict (asks each time) [default: lease]
+    /// How fresh what is shown must be, and when what is written is sent: lease (the server tells before it changes),
+    /// window[=SPAN] (at most so old, 1s unless named), session (whole files: asked at open, replaced at close),
+    /// lazy[=SIZE] (window, sent in pieces of 1k unless named), commit (window, close waits for the server's disk) or
+    /// strict (asks each time) [default: lease]
     #[arg(long, value_name = "MODE", value_parser = Mode::parse)]
     pub(crate) mode: Option<Mode>,
     /// Options as in /etc/fstab, separated by commas
@@ -144,6 +166,12 @@ pub(crate) struct Mount {
     /// Memory for file contents, such as 64M or 1G [default: 256M]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) cache: Option<usize>,
+    /// Disk space for file contents that are kept between mounts, such as 100M or 8G [default: 1G]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub(crate) cache_size: Option<usize>,
+    /// Keep nothing on disk
+    #[arg(long, conflicts_with = "cache_size")]
+    pub(crate) no_cache: bool,
     /// Let other users of this machine in
     #[arg(long)]
     pub(crate) allow_other: bool,
@@ -169,6 +197,12 @@ pub(crate) struct Umount {
     /// Succeed whatever state the mount is in: programs that use it get errors
     #[arg(short, long)]
     pub(crate) force: bool,
+    /// Of `wirefs echo`: let the data go
+    #[arg(long)]
+    pub(crate) discard: bool,
+    /// Of `wirefs echo`: write the tree to this file
+    #[arg(long, value_name = "FILE", conflicts_with = "discard")]
+    pub(crate) save: Option<PathBuf>,
     /// The mount
     #[arg(value_name = "MOUNTPOINT")]
     pub(crate) mountpoint: PathBuf,
@@ -189,6 +223,63 @@ pub(crate) struct Sync {
     /// The mount
     #[arg(value_name = "MOUNTPOINT")]
     pub(crate) mountpoint: PathBuf,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = CHECKPOINT_EXAMPLES)]
+pub(crate) struct Checkpoint {
+    #[command(subcommand)]
+    pub(crate) action: CheckpointAction,
+}
+
+/// What to do with checkpoints.
+#[derive(Debug, Subcommand)]
+pub(crate) enum CheckpointAction {
+    /// Keep the tree as it is now
+    Create {
+        /// The mount
+        #[arg(value_name = "MOUNTPOINT")]
+        mountpoint: PathBuf,
+        /// The name to keep it under
+        #[arg(value_name = "NAME")]
+        name: OsString,
+    },
+    /// Show all of them, the oldest first
+    List {
+        /// The mount
+        #[arg(value_name = "MOUNTPOINT")]
+        mountpoint: PathBuf,
+    },
+    /// Show what has changed since: A is added, R removed, M modified
+    Diff {
+        /// The mount
+        #[arg(value_name = "MOUNTPOINT")]
+        mountpoint: PathBuf,
+        /// The checkpoint to compare
+        #[arg(value_name = "NAME")]
+        from: OsString,
+        /// The later one to compare it with [default: the tree as it is now]
+        #[arg(value_name = "OTHER")]
+        to: Option<OsString>,
+    },
+    /// Go back to a checkpoint; it stays, and what was changed since is gone
+    Restore {
+        /// The mount
+        #[arg(value_name = "MOUNTPOINT")]
+        mountpoint: PathBuf,
+        /// Its name
+        #[arg(value_name = "NAME")]
+        name: OsString,
+    },
+    /// Forget a checkpoint
+    Drop {
+        /// The mount
+        #[arg(value_name = "MOUNTPOINT")]
+        mountpoint: PathBuf,
+        /// Its name
+        #[arg(value_name = "NAME")]
+        name: OsString,
+    },
 }
 
 #[derive(Debug, Args)]

@@ -8,21 +8,41 @@ mod server;
 pub(crate) use client::{Line, find, find_all};
 pub(crate) use server::ControlSocket;
 
+use std::net::IpAddr;
+
 use serde::{Deserialize, Serialize};
 
+use crate::echo::{EchoReport, Plan};
 use crate::status::Report;
 
 /// A line in either direction is at most this long, in bytes.
 const LINE_BYTES_MAX: u64 = 1024 * 1024;
 
 /// What is asked of a mount.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "snake_case")]
 pub(crate) enum Ask {
     /// What it does.
     Status,
     /// Wait until everything is on the server's disk.
     Sync,
+    /// What is under way, of a tree in echo packets.
+    Echo,
+    /// What is to become of such a tree when it is unmounted.
+    End {
+        /// That.
+        plan: Plan,
+    },
+    /// A host more, of a tree in echo packets.
+    AddHost {
+        /// Its address.
+        host: IpAddr,
+    },
+    /// A host less.
+    DrainHost {
+        /// Its address.
+        host: IpAddr,
+    },
 }
 
 /// What it answers.
@@ -36,6 +56,8 @@ pub(crate) enum Told {
         /// Written by programs and not yet at the server, in bytes.
         unacknowledged_bytes: u64,
     },
+    /// To [`Ask::Echo`].
+    Echo(Box<EchoReport>),
     /// It is done.
     Done,
     /// It could not be done.

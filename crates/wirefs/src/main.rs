@@ -7,8 +7,11 @@
 //! *Proved by*: `tests/suite`, which runs the program as a user does; one of its tests runs the commands of the README.
 
 mod arguments;
+mod blocks;
+mod checkpoint;
 mod control;
 mod doctor;
+mod echo;
 mod failure;
 mod identity;
 mod manual;
@@ -42,10 +45,12 @@ fn run(command: &Command, words: &[OsString]) -> Result<ExitCode> {
     match command {
         Command::Mount(arguments) => return mount::run(arguments, words),
         Command::Doctor(arguments) => return doctor::run(arguments),
+        Command::Echo(arguments) => return echo::run(arguments, words),
         Command::Serve(arguments) => serve::run(arguments),
         Command::Umount(arguments) => umount::run(arguments),
         Command::Status(arguments) => status::run(arguments),
         Command::Sync(arguments) => sync::run(arguments),
+        Command::Checkpoint(arguments) => checkpoint::run(arguments),
         Command::Identity => identity::run(),
         Command::Completions { shell } => manual::completions(*shell),
         Command::Man { out } => manual::pages(out.as_deref()),

@@ -3,15 +3,16 @@
 mod chosen;
 mod daemon;
 mod dial;
+mod keeping;
 mod live;
+mod origin;
 mod stage;
 
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use wirefs_carrier::{Address, PeerInfo, Source};
+use wirefs_carrier::PeerInfo;
 use wirefs_client::Attachment;
 use wirefs_driver::mount::{Connected, MountControl, MountPlan, Mounted};
 use wirefs_fuse::{MountError, MountOptions};
@@ -23,13 +24,25 @@ use crate::mountpoint;
 use crate::status::Constants;
 use crate::terminal::note;
 use chosen::Chosen;
+use origin::Reached;
+pub(crate) use origin::{Opening, Origin};
 use stage::Stage;
 
 /// Mounts. In the background unless the arguments say otherwise: this process then starts another of itself, waits for
 /// its report, and ends as it did.
 pub(crate) fn run(arguments: &arguments::Mount, words: &[std::ffi::OsString]) -> Result<ExitCode> {
-    let source = Source::parse(arguments.source.as_bytes())?;
-    let chosen = Chosen::of(arguments)?;
+    run_origin(arguments, words, Origin::parse(&arguments.source)?)
+}
+
+/// Mounts an origin, of which the arguments' source is no more than the name.
+pub(crate) fn run_origin(
+    arguments: &arguments::Mount,
+    words: &[std::ffi::OsString],
+    origin: Origin,
+) -> Result<ExitCode> {
+    let mut chosen = Chosen::of(arguments)?;
+    // No server stands in between to check rights.
+    chosen.default_permissions |= origin.is_here();
     let mountpoint = examine(&arguments.mountpoint)?;
     if arguments.fake {
         return Ok(ExitCode::SUCCESS);
@@ -38,7 +51,7 @@ pub(crate) fn run(arguments: &arguments::Mount, words: &[std::ffi::OsString]) ->
         return daemon::start(words);
     }
     let stage = Stage::begin(arguments.foreground)?;
-    let connected = connect(&source, &chosen)?;
+    let Reached { connected, server } = connect(origin, &chosen)?;
     greet(connected.peer());
     let constants = Constants {
         source: arguments.source.to_string_lossy().into_owned(),
@@ -61,6 +74,9 @@ pub(crate) fn run(arguments: &arguments::Mount, words: &[std::ffi::OsString]) ->
         live::start(&arguments.source, &arguments.mountpoint, control);
     }
     mounted.wait();
+    if let Some(server) = server {
+        server.stop();
+    }
     if arguments.foreground {
         live::end();
     }
@@ -93,11 +109,11 @@ fn examine(path: &Path) -> Result<PathBuf> {
     }
 }
 
-fn connect(source: &Source, chosen: &Chosen) -> Result<Connected> {
+fn connect(origin: Origin, chosen: &Chosen) -> Result<Reached> {
     let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-    let plan = MountPlan {
-        dial: dial::of(source, chosen)?,
-        path: path_below(source),
+    origin.reach(chosen, |dial, path| MountPlan {
+        dial,
+        path,
         user: ["USER", "LOGNAME"]
             .iter()
             .find_map(|name| std::env::var(name).ok())
@@ -108,20 +124,8 @@ fn connect(source: &Source, chosen: &Chosen) -> Result<Connected> {
         threads: chosen.threads,
         uid: chosen.uid.unwrap_or(uid),
         gid: chosen.gid.unwrap_or(gid),
-    };
-    dial::connect(plan, source, chosen)
-}
-
-/// The directory below the export. Over ssh the server is started in the directory itself.
-fn path_below(source: &Source) -> Vec<u8> {
-    match source.address {
-        Address::Ssh(_) => Vec::new(),
-        Address::Unix(_) | Address::Tls(_) | Address::TcpPlain(_) => {
-            let names =
-                source.path.split(|&byte| byte == b'/').filter(|name| !name.is_empty() && *name != b".");
-            names.collect::<Vec<_>>().join(&b'/')
-        }
-    }
+        store: None,
+    })
 }
 
 /// Tells which key was pinned at the first meeting.

@@ -1,6 +1,6 @@
 //! `wirefs serve`: exports a directory until it is told to stop.
 
-mod boot;
+pub(crate) mod boot;
 mod mark;
 
 use std::path::{Path, PathBuf};
@@ -16,9 +16,11 @@ use wirefs_driver::serve::{BeforeLeasing, ServeOptions, Server};
 use wirefs_hostfs::{HostOptions, HostTree, Notice, WatchKind};
 use wirefs_op::message::attach::Watch;
 use wirefs_op::message::version::BootId;
+use wirefs_server::Tree;
 
 use self::mark::Marks;
 use crate::arguments;
+use crate::blocks::Blocks;
 use crate::failure::failure;
 use crate::places;
 use crate::sys::{self, Signals};
@@ -32,6 +34,9 @@ pub(crate) fn run(arguments: &arguments::Serve) -> Result<()> {
     let signals = Signals::take(&[sys::INTERRUPT, sys::TERMINATE, sys::HANG_UP])
         .context("cannot take over the signals")?;
     raise_descriptors();
+    if let Some(blocks) = Blocks::parse(arguments.directory.as_os_str())? {
+        return serve_blocks(arguments, &blocks, signals);
+    }
     let boot = boot::id_of(&arguments.directory);
     let notice = if arguments.exclusive { Notice::Exclusive } else { Notice::Watched(WatchKind::Filesystem) };
     let host = HostOptions { read_only: arguments.read_only, boot, notice, ..HostOptions::default() };
@@ -42,16 +47,51 @@ pub(crate) fn run(arguments: &arguments::Serve) -> Result<()> {
     let marks = open_marks(&arguments.directory);
     let notice = if marks.is_some() { notice } else { Notice::Nothing };
     let tree = HostTree::open(&arguments.directory, HostOptions { notice, ..host })?;
+    listen(arguments, Export { tree: Arc::new(tree), boot, marks, has_neighbours: true }, signals)
+}
+
+/// Serves a block tree: who changes it changes it here, so that nothing has to be watched.
+fn serve_blocks(arguments: &arguments::Serve, blocks: &Blocks, signals: Signals) -> Result<()> {
+    if arguments.read_only {
+        return Err(failure(
+            "a block tree cannot be served read-only",
+            "make a checkpoint, and have clients mount .checkpoints/NAME, which nobody can change",
+        ));
+    }
+    let (tree, boot) = blocks.open()?;
+    if arguments.stdio {
+        return serve_stdio(Server::start(Arc::new(tree), ServeOptions::new(boot))?, signals);
+    }
+    let marks = match blocks {
+        Blocks::Directory(path) => Some(Arc::new(Marks::open(path)?)),
+        // A server that is killed leaves nothing to the next one.
+        Blocks::Memory => None,
+    };
+    listen(arguments, Export { tree: Arc::new(tree), boot, marks, has_neighbours: false }, signals)
+}
+
+/// What is served.
+struct Export {
+    tree: Arc<dyn Tree>,
+    boot: BootId,
+    marks: Option<Arc<Marks>>,
+    /// Programs of this machine may change it too.
+    has_neighbours: bool,
+}
+
+/// Serves on sockets until it is told to stop.
+fn listen(arguments: &arguments::Serve, export: Export, signals: Signals) -> Result<()> {
+    let Export { tree, boot, marks, has_neighbours } = export;
     let listeners = bind_all(arguments)?;
     let options = serve_options(boot, marks.as_ref());
-    let server = Server::start(Arc::new(tree), options).context("cannot start threads")?;
+    let server = Server::start(tree, options).context("cannot start threads")?;
     let mut sockets = Vec::new();
     for listener in listeners {
         sockets.extend(listener.address().unix_path().map(Path::to_owned));
         announce(&arguments.directory, &listener);
         server.listen(listener).context("cannot start a thread")?;
     }
-    if marks.is_some() {
+    if marks.is_some() && has_neighbours {
         say_what_is_noticed(server.watch());
     }
     if rustix::process::geteuid().is_root() {

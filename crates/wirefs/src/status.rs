@@ -71,7 +71,9 @@ fn ask(line: &mut Line) -> std::io::Result<Report> {
     line.ask(Ask::Status)?;
     match line.answer()? {
         Told::Status(report) => Ok(*report),
-        Told::Progress { .. } | Told::Done => Err(std::io::Error::other("it answers something else")),
+        Told::Echo(_) | Told::Progress { .. } | Told::Done => {
+            Err(std::io::Error::other("it answers something else"))
+        }
         Told::Failed { message } => Err(std::io::Error::other(message)),
     }
 }

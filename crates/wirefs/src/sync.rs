@@ -24,7 +24,7 @@ pub(crate) fn run(arguments: &arguments::Sync) -> Result<()> {
                     has_shown = true;
                 }
             }
-            told @ (Told::Done | Told::Failed { .. } | Told::Status(_)) => {
+            told @ (Told::Done | Told::Failed { .. } | Told::Status(_) | Told::Echo(_)) => {
                 if has_shown {
                     // As above.
                     let _gone = write!(std::io::stderr(), "\r\x1b[K");
@@ -45,7 +45,7 @@ fn outcome(told: Told, arguments: &arguments::Sync) -> Result<()> {
                 arguments.mountpoint.display()
             ),
         )),
-        Told::Status(_) | Told::Progress { .. } => {
+        Told::Status(_) | Told::Echo(_) | Told::Progress { .. } => {
             Err(anyhow!("the process that serves the mount answers something else"))
         }
     }

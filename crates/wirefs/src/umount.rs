@@ -10,6 +10,7 @@ use wirefs_fuse::UnmountError;
 
 use crate::arguments;
 use crate::control::{self, Ask, Line, Told};
+use crate::echo;
 use crate::mountpoint;
 use crate::terminal::note;
 
@@ -24,9 +25,12 @@ const FORCED_END_MAX: Duration = Duration::from_secs(2);
 pub(crate) fn run(arguments: &arguments::Umount) -> Result<()> {
     let path = &arguments.mountpoint;
     let resolved = mountpoint::resolve(path).unwrap_or_else(|_| path.clone());
-    let line = control::find(&resolved);
+    let mut line = control::find(&resolved);
     if arguments.force {
         return force(path, line);
+    }
+    if let Some(line) = line.as_mut().filter(|_| echo::is_echo(&resolved)) {
+        echo::prepare(line, path, arguments.save.as_deref(), arguments.discard)?;
     }
     wirefs_fuse::unmount(path, false)?;
     // It first brings to the server what is on its way.
@@ -75,7 +79,7 @@ fn settle(line: &mut Line) -> bool {
         match line.answer() {
             Ok(Told::Done) => return true,
             Ok(Told::Progress { .. }) => {}
-            Ok(Told::Status(_) | Told::Failed { .. }) | Err(_) => return false,
+            Ok(Told::Status(_) | Told::Echo(_) | Told::Failed { .. }) | Err(_) => return false,
         }
     }
     false

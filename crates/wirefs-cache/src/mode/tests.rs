@@ -6,20 +6,50 @@ fn modes_parse_as_users_write_them() {
     assert_eq!(Mode::parse("window").unwrap().window(), Duration::from_secs(1));
     assert_eq!(Mode::parse("window=250ms").unwrap().window(), Duration::from_millis(250));
     assert_eq!(Mode::parse("window=2s").unwrap().to_string(), "window=2000ms");
+    assert_eq!(Mode::parse("lazy").unwrap().publish, Publish::Gathered(1024));
+    assert_eq!(Mode::parse("lazy=4k").unwrap().publish.gathered_bytes(), 4096);
+    assert_eq!(Mode::parse("lazy=1m").unwrap().to_string(), "lazy=1024k");
+    assert_eq!(Mode::parse("lazy=100").unwrap().to_string(), "lazy=100");
     assert_eq!(Mode::parse("strict").unwrap().window(), Duration::ZERO);
 }
 
 #[test]
+fn each_mode_is_written_as_it_is_read() {
+    for mode in MODES {
+        assert_eq!(Mode::parse(mode.name), Ok(mode));
+        assert_eq!(Mode::parse(&mode.to_string()), Ok(mode));
+    }
+}
+
+#[test]
 fn wrong_modes_are_explained() {
-    assert!(Mode::parse("lax").unwrap_err().contains("lease, window, strict"));
+    let names = "lease, window, session, lazy, commit, strict";
+    assert!(Mode::parse("lax").unwrap_err().contains(names));
     assert!(Mode::parse("window=2h").unwrap_err().contains("500ms"));
-    assert!(Mode::parse("lease=1s").unwrap_err().contains("takes no value"));
-    assert!(Mode::parse("strict=1s").unwrap_err().contains("takes no value"));
+    for wrong in ["lazy=0", "lazy=17m", "lazy=4q", "lazy=", "lazy=99999999999"] {
+        assert!(Mode::parse(wrong).unwrap_err().contains("write 1000, 4k or 1m"), "{wrong}");
+    }
+    for without in ["lease=1s", "session=1s", "commit=1s", "strict=1s"] {
+        assert!(Mode::parse(without).unwrap_err().contains("takes no value"), "{without}");
+    }
 }
 
 #[test]
 fn a_lease_mode_believes_nothing_by_time_alone() {
     let lease = Mode::parse("lease").unwrap();
     assert!(lease.takes_leases() && lease.window().is_zero());
-    assert!(!Mode::parse("window").unwrap().takes_leases() && !Mode::parse("strict").unwrap().takes_leases());
+    assert!(MODES.iter().filter(|mode| mode.name != "lease").all(|mode| !mode.takes_leases()));
+}
+
+#[test]
+fn the_columns_say_what_each_mode_is_about() {
+    let that = |is_so: fn(&Mode) -> bool| -> Vec<&str> {
+        MODES.iter().filter(|mode| is_so(mode)).map(|mode| mode.name).collect()
+    };
+    assert_eq!(that(|mode| mode.asks_at_open()), ["session", "strict"]);
+    assert_eq!(that(|mode| !mode.publish.is_behind()), ["strict"]);
+    assert_eq!(that(|mode| mode.publish.gathered_bytes() > 0), ["lazy"]);
+    assert_eq!(that(|mode| mode.publish.is_committed()), ["commit"]);
+    assert_eq!(that(|mode| mode.fetch.is_private()), ["session"]);
+    assert_eq!(that(|mode| !mode.fetch.is_kept()), ["strict"]);
 }

@@ -28,6 +28,8 @@ pub(super) struct Gone {
     order: VecDeque<(Time, FileId)>,
     /// Some that were changed up to then are not remembered.
     incomplete_until: Time,
+    /// What was known up to then is not believed.
+    doubted_until: Time,
 }
 
 impl Gone {
@@ -68,7 +70,8 @@ impl Gone {
         if !counts {
             node.known = None;
             if node.stat.kind == changed.stat.kind {
-                (node.stat, node.known) = (changed.stat, changed.known);
+                let known = changed.known.filter(|known| known.at > self.doubted_until);
+                (node.stat, node.known) = (changed.stat, known);
             }
         }
         counts
@@ -79,6 +82,11 @@ impl Gone {
         if let Some(changed) = self.nodes.get_mut(&id) {
             changed.known = None;
         }
+    }
+
+    /// No object's attributes are, as far as they are known now.
+    pub(super) fn doubt_all(&mut self, now: Time) {
+        self.doubted_until = now;
     }
 
     /// When this client last changed the object, as far as that is remembered; of what is not, some later moment.

@@ -135,8 +135,8 @@ fn the_names_that_the_kernel_was_told_are_those_of_nodes_that_it_holds() {
 fn a_node_that_the_kernel_let_go_is_not_known_to_be_there_until_it_is_used_again() {
     let (mut names, _, file) = tree();
     assert!(!names.node(file).unwrap().is_used());
-    names.used(file);
     names.count(file);
+    names.used(file);
     assert!(names.node(file).unwrap().is_used());
     names.forget(file, 1);
     assert!(!names.node(file).unwrap().is_used());

@@ -1,6 +1,8 @@
 //! What is known of one file's contents, and who waits for them.
 
 use crate::call::{CallId, Handle};
+use crate::files::gathered::Gathered;
+use crate::files::uncommitted::Uncommitted;
 use std::collections::{BTreeMap, BTreeSet};
 use wirefs_cache::{Known, Ranges};
 use wirefs_op::Time;
@@ -14,6 +16,17 @@ pub(crate) struct Reader {
     pub(crate) end: u64,
     pub(crate) since: Time,
     pub(crate) tries: u8,
+    /// It is an open that waits for all of the file.
+    pub(crate) opens: Option<Opens>,
+}
+
+/// How far an open has come that waits for all of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Opens {
+    /// It is fetched.
+    Fetching,
+    /// It is here, and asked about once more.
+    Confirming,
 }
 
 /// Something that waits until the server has answered all writes to a file.
@@ -25,6 +38,8 @@ pub(crate) enum Drained {
     Fsync { call: CallId, handle: Handle },
     /// A call to be started (again): its request must not overtake the writes.
     Seek { call: CallId, handle: Handle, offset: u64, hole: bool },
+    /// An open that waits for all of the file.
+    Open(Reader),
 }
 
 impl Drained {
@@ -32,6 +47,7 @@ impl Drained {
     pub(crate) fn call(&self) -> CallId {
         match self {
             Drained::Flush { call, .. } | Drained::Fsync { call, .. } | Drained::Seek { call, .. } => *call,
+            Drained::Open(opening) => opening.call,
         }
     }
 }
@@ -56,12 +72,20 @@ pub(crate) struct Contents {
     pub(crate) unacknowledged: u64,
     /// Writes answered since the last commit, which a crash of the server's machine could undo.
     pub(crate) uncommitted: bool,
+    /// What is written and not sent yet.
+    pub(crate) gathered: Gathered,
+    /// Changes answered since the last commit, where they are to be sent again to a server that lost them.
+    pub(crate) changes: Uncommitted,
     /// Ranges being fetched, with the epoch of their request.
     pub(crate) fetching: Vec<(u64, u64, u32)>,
     pub(crate) readers: Vec<Reader>,
     pub(crate) drained: Vec<Drained>,
     /// The version that the kernel's pages are of.
     pub(super) kernel_version: Option<u64>,
+    /// The kernel was told to forget all of it, and has neither read nor written since.
+    pub(super) kernel_is_empty: bool,
+    /// The open file whose own copy was changed last.
+    pub(crate) written_by: Option<Handle>,
     /// Owners that took POSIX locks.
     pub(crate) lock_owners: BTreeSet<u64>,
 }

@@ -1,6 +1,7 @@
 //! Open directories.
 
 use crate::call::CallId;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use wirefs_cache::{Known, NodeId};
 use wirefs_op::{DirEntry, Errno, Time};
@@ -14,6 +15,8 @@ pub(crate) struct OpenDirectory {
     pub(crate) listed: Known,
     /// When the entries were taken: own changes since are not in them.
     pub(crate) taken_at: Time,
+    /// Names that were taken back since, and with them what is said of what they mean.
+    pub(crate) doubted: BTreeSet<Vec<u8>>,
     /// The kernel keeps what it reads of it.
     pub(crate) is_kept: bool,
     pub(crate) complete: bool,

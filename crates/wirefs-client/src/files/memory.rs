@@ -1,6 +1,7 @@
 //! The contents that are remembered, within their limit.
 
-use crate::files::Files;
+use crate::call::Handle;
+use crate::files::{Files, Private};
 use bytes::Bytes;
 use std::collections::VecDeque;
 use wirefs_cache::{NodeId, Ranges};
@@ -15,17 +16,28 @@ pub(super) struct Remembered {
     notes: VecDeque<(NodeId, u64, u64)>,
     bytes: usize,
     bytes_max: usize,
+    /// What was read since it was last asked for; `None`: nobody asks.
+    read: Option<Vec<(NodeId, u64, u64)>>,
 }
 
 impl Remembered {
     pub(super) fn new(bytes_max: usize) -> Remembered {
-        Remembered { notes: VecDeque::new(), bytes: 0, bytes_max }
+        Remembered { notes: VecDeque::new(), bytes: 0, bytes_max, read: None }
     }
 }
 
 impl Files {
     pub(crate) fn cached_bytes(&self) -> usize {
         self.remembered.bytes
+    }
+
+    /// Keeps aside what a file of this size holds that was just opened; false where that is not all here, or too much.
+    pub(crate) fn keep_as_opened(&mut self, handle: Handle, size: u64) -> bool {
+        let Some(contents) = self.open.get(handle).and_then(|open| self.contents.get(&open.node())) else {
+            return false;
+        };
+        let is_whole = contents.ranges.known_to(0) >= size;
+        is_whole && self.open.keep(handle, contents.ranges.clone(), size, self.remembered.bytes_max / 2)
     }
 
     /// How many bytes may be read ahead without pushing each other out.
@@ -39,6 +51,13 @@ impl Files {
             self.remembered.bytes -= contents.ranges.bytes();
             contents.ranges.clear();
             contents.epoch += 1;
+        }
+    }
+
+    /// Forgets contents that were fetched ahead, unless somebody has come to use them.
+    pub(crate) fn forget_ahead(&mut self, node: NodeId) {
+        if !self.open.is_open(node) && !self.is_writing(node) {
+            self.forget_contents(node);
         }
     }
 
@@ -56,11 +75,59 @@ impl Files {
         self.shrink();
     }
 
+    /// Notes what is read from now on, for [`Files::take_read`].
+    pub(crate) fn note_read(&mut self) {
+        self.remembered.read.get_or_insert_default();
+    }
+
+    /// What was read since the last time: node, start, end.
+    pub(crate) fn take_read(&mut self) -> Vec<(NodeId, u64, u64)> {
+        self.remembered.read.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
     /// Remembers bytes just read, where nothing newer is known.
     pub(crate) fn remember_read(&mut self, node: NodeId, offset: u64, data: &Bytes) {
+        if let Some(read) = &mut self.remembered.read {
+            read.push((node, offset, offset + data.len() as u64));
+        }
+        self.remember_stored(node, offset, data);
+    }
+
+    /// The same of bytes that are kept on disk already.
+    pub(crate) fn remember_stored(&mut self, node: NodeId, offset: u64, data: &Bytes) {
         self.change_ranges(node, |ranges| ranges.insert_missing(offset, data));
         self.remembered.notes.push_back((node, offset, offset + data.len() as u64));
         self.shrink();
+    }
+
+    /// Remembers all of a file.
+    pub(super) fn put_whole(&mut self, node: NodeId, whole: Ranges) {
+        let end = whole.known_to(0);
+        self.change_ranges(node, |ranges| *ranges = whole);
+        self.remembered.notes.push_back((node, 0, end));
+        self.shrink();
+    }
+
+    /// Whether anything may be kept aside.
+    pub(crate) fn keeps_any(&self) -> bool {
+        self.open.is_any_without_fd()
+    }
+
+    /// Bytes in the copies that open files have to themselves.
+    pub(crate) fn private_bytes(&self) -> u64 {
+        self.open.private_bytes()
+    }
+
+    /// How many there may be.
+    pub(crate) fn private_bytes_max(&self) -> u64 {
+        self.remembered.bytes_max as u64 / 2
+    }
+
+    /// The open file has a copy to itself from now on.
+    pub(crate) fn set_copy(&mut self, handle: Handle, copy: Private) {
+        if let Some(open) = self.open.get_mut(handle) {
+            open.copy = Some(copy);
+        }
     }
 
     fn change_ranges(&mut self, node: NodeId, change: impl FnOnce(&mut Ranges)) {

@@ -1,8 +1,9 @@
 //! Open files, by handle, by node and by fd.
 
 use crate::call::{Handle, OpenHow};
+use crate::files::Private;
 use std::collections::{BTreeMap, BTreeSet};
-use wirefs_cache::{NodeId, ReadAhead};
+use wirefs_cache::{NodeId, Ranges, ReadAhead};
 use wirefs_op::Errno;
 use wirefs_op::message::target::{Fd, NOFD};
 
@@ -16,6 +17,12 @@ pub(crate) struct Open {
     /// An fd has been asked for.
     pub(crate) fd_asked: bool,
     pub(crate) ahead: ReadAhead,
+    /// All that it held when it was opened, and its size then, as long as it has no fd.
+    pub(crate) as_opened: Option<(Ranges, u64)>,
+    /// The name by which it was opened, where it is published if the file has another by then; `None`: it lost that by our own doing.
+    pub(crate) opened_by: Option<(NodeId, Vec<u8>)>,
+    /// What it has to itself, in modes where each open file does.
+    pub(crate) copy: Option<Private>,
     /// A write that failed after its caller went on; told once.
     pub(crate) error: Option<Errno>,
 }
@@ -29,6 +36,11 @@ impl Open {
     pub(crate) fn fd(&self) -> Fd {
         self.fd
     }
+
+    /// Bytes kept aside.
+    fn kept(&self) -> usize {
+        self.as_opened.as_ref().map_or(0, |(ranges, _)| ranges.bytes())
+    }
 }
 
 /// All open files.
@@ -40,13 +52,25 @@ pub(super) struct OpenFiles {
     by_node: BTreeMap<NodeId, BTreeSet<Handle>>,
     by_fd: BTreeMap<Fd, usize>,
     with_fd: usize,
+    /// Bytes kept aside for files without an fd.
+    kept: usize,
 }
 
 impl OpenFiles {
     /// Takes in a file opened under a handle that no other has.
     pub(super) fn insert(&mut self, handle: Handle, node: NodeId, how: OpenHow, fd: Fd) {
         let ahead = ReadAhead::default();
-        let open = Open { node, fd: NOFD, how, fd_asked: false, ahead, error: None };
+        let open = Open {
+            node,
+            fd: NOFD,
+            how,
+            fd_asked: false,
+            ahead,
+            as_opened: None,
+            opened_by: None,
+            copy: None,
+            error: None,
+        };
         self.files.insert(handle, open);
         self.by_node.entry(node).or_default().insert(handle);
         self.set_fd(handle, fd);
@@ -54,6 +78,7 @@ impl OpenFiles {
 
     pub(super) fn remove(&mut self, handle: Handle) -> Option<Open> {
         let open = self.files.remove(&handle)?;
+        self.kept -= open.kept();
         if let Some(handles) = self.by_node.get_mut(&open.node) {
             handles.remove(&handle);
             if handles.is_empty() {
@@ -107,10 +132,22 @@ impl OpenFiles {
         let before = std::mem::replace(&mut open.fd, fd);
         open.fd_asked = fd != NOFD;
         if fd != NOFD {
+            self.kept -= open.kept();
+            open.as_opened = None;
             *self.by_fd.entry(fd).or_default() += 1;
             self.with_fd += 1;
         }
         self.uncount(before);
+    }
+
+    /// Keeps aside what the open file holds; false when that would be more than `bytes_max` for all of them.
+    pub(super) fn keep(&mut self, handle: Handle, ranges: Ranges, size: u64, bytes_max: usize) -> bool {
+        let fits = self.kept + ranges.bytes() <= bytes_max;
+        if let Some(open) = self.files.get_mut(&handle).filter(|_| fits) {
+            self.kept += ranges.bytes();
+            open.as_opened = Some((ranges, size));
+        }
+        fits
     }
 
     fn uncount(&mut self, fd: Fd) {
@@ -121,6 +158,16 @@ impl OpenFiles {
                 self.by_fd.remove(&fd);
             }
         }
+    }
+
+    /// Whether any open file has no fd.
+    pub(super) fn is_any_without_fd(&self) -> bool {
+        self.files.len() != self.with_fd
+    }
+
+    /// Bytes that open files have to themselves.
+    pub(super) fn private_bytes(&self) -> u64 {
+        self.files.values().filter_map(|open| open.copy.as_ref()).map(|copy| copy.bytes() as u64).sum()
     }
 
     /// The server knows no fd any more.

@@ -2,7 +2,7 @@
 
 use crate::call::PageCache;
 use crate::files::Files;
-use wirefs_cache::{Known, NodeId, Trust};
+use wirefs_cache::{Known, NodeId, Ranges, Trust};
 use wirefs_op::Time;
 
 impl Files {
@@ -79,6 +79,36 @@ impl Files {
         let is_same = contents.kernel_version.is_some() && contents.kernel_version == contents.version;
         contents.kernel_version = contents.version;
         if is_recent && is_same { PageCache::Keep } else { PageCache::Drop }
+    }
+
+    /// The kernel is told to forget the file.
+    pub(crate) fn kernel_emptied(&mut self, node: NodeId) {
+        if let Some(contents) = self.contents.get_mut(&node) {
+            // What is on its way to it will be there afterwards.
+            contents.kernel_is_empty = contents.readers.is_empty() && contents.writes == 0;
+        }
+    }
+
+    /// The kernel reads or writes the file.
+    pub(crate) fn kernel_uses(&mut self, node: NodeId) {
+        if let Some(contents) = self.contents.get_mut(&node) {
+            contents.kernel_is_empty = false;
+        }
+    }
+
+    /// Whether the kernel may have pages of the file. To have it forget them again would do harm: it takes attributes that are on
+    /// their way meanwhile for older ones and drops them (`fuse_change_attributes` in fs/fuse/inode.c), and a read that had asked
+    /// for the size ends where the file ended before.
+    pub(crate) fn may_kernel_have(&self, node: NodeId) -> bool {
+        self.contents.get(&node).is_none_or(|contents| !contents.kernel_is_empty)
+    }
+
+    /// Another object has taken the file's place, by an own change, and this is what it holds.
+    pub(crate) fn replaced(&mut self, node: NodeId, ranges: Ranges, version: u64, known: Known) {
+        self.forget_contents(node);
+        self.put_whole(node, ranges);
+        let contents = self.contents(node);
+        (contents.version, contents.valid, contents.kernel_version) = (Some(version), Some(known), None);
     }
 
     /// What is known of a file's contents is not to be believed any more, nor are the kernel's pages.

@@ -1,7 +1,7 @@
 //! Own changes of files that are on their way, and what becomes known of them to their writers.
 
 use crate::call::Handle;
-use crate::files::Files;
+use crate::files::{Files, Stretch};
 use wirefs_cache::NodeId;
 use wirefs_op::Errno;
 
@@ -14,6 +14,27 @@ impl Files {
     /// Bytes on their way, over all files.
     pub(crate) fn unacknowledged(&self) -> u64 {
         self.unacknowledged
+    }
+
+    /// Bytes that are written and not sent yet, over all files.
+    pub(crate) fn gathered_bytes(&self) -> usize {
+        self.gathered_bytes
+    }
+
+    /// Takes in what was written to a file, to be sent later; tells whether that is enough by now, at `enough` bytes.
+    pub(crate) fn gather(&mut self, node: NodeId, written: Stretch, enough: u32) -> bool {
+        let gathered = &mut self.contents.entry(node).or_default().gathered;
+        self.gathered_bytes -= gathered.bytes();
+        let is_enough = gathered.add(written, enough);
+        self.gathered_bytes += gathered.bytes();
+        is_enough
+    }
+
+    /// Hands over what is to be sent.
+    pub(crate) fn take_gathered(&mut self, node: NodeId) -> Vec<Stretch> {
+        let gathered = &mut self.contents.entry(node).or_default().gathered;
+        self.gathered_bytes -= gathered.bytes();
+        gathered.take()
     }
 
     /// Notes a write on its way.
@@ -73,18 +94,26 @@ impl Files {
         self.open.get_mut(handle)?.error.take()
     }
 
-    /// The server's machine was started anew: what was not committed may be lost, and must not be passed over.
-    pub(crate) fn doubt_uncommitted(&mut self) {
-        let doubtful: Vec<NodeId> = self
-            .contents
-            .iter()
-            .filter(|(_, contents)| contents.uncommitted)
-            .map(|(node, _)| *node)
-            .collect();
-        for node in doubtful {
-            self.write_failed(node, Errno::Io);
-            self.forget_contents(node);
-            self.contents(node).uncommitted = false;
-        }
+    /// Files with changes that the server's disk may not have.
+    pub(crate) fn uncommitted(&self) -> Vec<NodeId> {
+        self.contents.iter().filter(|(_, contents)| contents.uncommitted).map(|(node, _)| *node).collect()
+    }
+
+    /// What was not committed of a file may be lost, and must not be passed over.
+    pub(crate) fn lost_uncommitted(&mut self, node: NodeId) {
+        self.write_failed(node, Errno::Io);
+        self.forget_contents(node);
+        self.contents(node).uncommitted = false;
+    }
+
+    /// Bytes that are kept to be sent again, over all files.
+    pub(crate) fn kept_bytes(&self) -> usize {
+        self.contents.values().map(|contents| contents.changes.bytes()).sum()
+    }
+
+    /// The files that they are of.
+    pub(crate) fn kept_nodes(&self) -> Vec<NodeId> {
+        let kept = self.contents.iter().filter(|(_, contents)| contents.changes.bytes() > 0);
+        kept.map(|(node, _)| *node).collect()
     }
 }

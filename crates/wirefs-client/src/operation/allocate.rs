@@ -2,7 +2,7 @@
 
 use crate::call::{Answer, CallId, Handle};
 use crate::core::Client;
-use crate::operation::{Pending, attributes};
+use crate::operation::{Pending, attributes, session};
 use wirefs_cache::NodeId;
 use wirefs_op::message::allocate::{Rallocate, Tallocate};
 use wirefs_op::{Errno, Request, Time};
@@ -29,6 +29,10 @@ pub(crate) fn start(
     handle: Handle,
     (offset, length, mode): (u64, u64, u32),
 ) -> Result<(), Errno> {
+    if let Some(answer) = session::allocate(client, (node, handle), (offset, length, mode)) {
+        client.answer(call, answer?);
+        return Ok(());
+    }
     let target = client.target(node, Some(handle))?;
     let allocate = Tallocate { target, mode, offset, length };
     super::write::begins(client, node, 0);

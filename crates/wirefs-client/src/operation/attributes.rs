@@ -2,7 +2,7 @@
 
 use crate::call::{Answer, CallId, Handle, Invalidate};
 use crate::core::Client;
-use crate::operation::Pending;
+use crate::operation::{Pending, as_opened, session};
 use std::time::Duration;
 use wirefs_cache::{Known, NodeId};
 use wirefs_op::message::get::{GetMode, Rget, Tget};
@@ -31,7 +31,9 @@ pub(crate) fn get(
     node: NodeId,
     handle: Option<Handle>,
 ) -> Result<(), Errno> {
-    if client.is_fresh(node)
+    let is_own =
+        client.names.node(node).is_some_and(|known| session::shown(client, node, &known.stat).is_some());
+    if (is_own || client.is_fresh(node))
         && let Some((stat, ttl)) = client.shown_attr(node)
     {
         client.counters.name_hits += 1;
@@ -41,7 +43,12 @@ pub(crate) fn get(
     client.counters.name_misses += 1;
     let target = match client.target(node, handle) {
         Ok(target) => target,
-        Err(errno) => return of_removed_directory(client, call, node).ok_or(errno),
+        Err(errno) => {
+            if of_removed_directory(client, call, node).is_none() {
+                as_opened::attributes_failed(client, call, node, errno);
+            }
+            return Ok(());
+        }
     };
     let keep = target.fd != wirefs_op::message::target::NOFD;
     let mode =
@@ -59,6 +66,12 @@ fn of_removed_directory(client: &mut Client, call: CallId, node: NodeId) -> Opti
     let stat = client.present(&Stat { nlink: 0, ..known.stat });
     client.answer(call, Answer::Attr(stat, Duration::ZERO));
     Some(())
+}
+
+pub(crate) fn not_got(client: &mut Client, getting: Getting, errno: Errno) {
+    let Getting { call, node } = getting;
+    let errno = gone(client, node, errno);
+    as_opened::attributes_failed(client, call, node, errno);
 }
 
 pub(crate) fn got(client: &mut Client, getting: Getting, sent: Time, got: Rget) {
@@ -93,6 +106,15 @@ pub(crate) fn set(
     set: SetStat,
     kill_privileges: bool,
 ) -> Result<(), Errno> {
+    let asked = set;
+    let set = session::set(client, node, handle, asked);
+    if set.is_empty()
+        && !asked.is_empty()
+        && let Some((stat, ttl)) = client.shown_attr(node)
+    {
+        client.answer(call, Answer::Attr(stat, ttl));
+        return Ok(());
+    }
     let target = client.target(node, handle)?;
     let keep = target.fd != wirefs_op::message::target::NOFD;
     let mode = PutMode::STAT.and_if(keep, PutMode::MORE).and_if(kill_privileges, PutMode::KILL_PRIVILEGES);
@@ -109,8 +131,16 @@ pub(crate) fn was_set(client: &mut Client, setting: Setting, sent: Time, put: Rp
     if let Some(size) = size {
         client.files.truncate_contents(node, size);
     }
-    took_effect(client, node, Some(put.before), put.stat.as_ref(), sent);
-    match client.shown_attr(node) {
+    let foreign = took_effect(client, node, Some(put.before), put.stat.as_ref(), sent);
+    // The kernel takes what it is told here for newer than what it was told to forget since: it is told nothing for long.
+    let is_promised = client.leases.are_agreed();
+    let shown =
+        client.shown_attr(node).map(|(stat, ttl)| (stat, if is_promised { Duration::ZERO } else { ttl }));
+    match shown {
+        // Nor does it compare its pages with this: they go first. It holds the file's own lock only, which that does not wait for.
+        Some((stat, ttl)) if foreign && stat.kind == Kind::File => {
+            client.answer_after(call, Answer::Attr(stat, ttl));
+        }
         Some((stat, ttl)) => client.answer(call, Answer::Attr(stat, ttl)),
         None => client.fail(call, Errno::Stale),
     }
@@ -124,14 +154,15 @@ pub(crate) fn not_set(client: &mut Client, setting: Setting, errno: Errno) {
 }
 
 /// Takes in what an own change of `node` left behind. `before` is the version that the reply says it had; where it does
-/// not, the change left the contents alone, and their time tells whether somebody else did not.
+/// not, the change left the contents alone, and their time tells whether somebody else did not. Tells whether somebody else came
+/// between: then the kernel is being told to forget the file.
 pub(crate) fn took_effect(
     client: &mut Client,
     node: NodeId,
     before: Option<u64>,
     stat: Option<&Stat>,
     sent: Time,
-) {
+) -> bool {
     let (now, trust) = (client.now, client.trust());
     let as_of = stat.map_or(Known::since(sent), |stat| client.known(stat, sent));
     let foreign = match stat {
@@ -153,9 +184,10 @@ pub(crate) fn took_effect(
         client.names.changed(node, stat, as_of, now);
     }
     tell_listings(client, node, sent);
-    if foreign {
+    if foreign && client.files.may_kernel_have(node) {
         client.invalidate(Invalidate::Node { node, offset: 0, length: 0 });
     }
+    foreign
 }
 
 /// Takes in what an own change of a node left behind as far as its attributes go: those of a directory in which a name changed, or of
@@ -163,6 +195,9 @@ pub(crate) fn took_effect(
 pub(crate) fn changed(client: &mut Client, node: NodeId, stat: Option<&Stat>, sent: Time) {
     let as_of = stat.map_or(Known::since(sent), |stat| client.known(stat, sent));
     client.names.changed(node, stat, as_of, client.now);
+    if let Some(known) = client.names.node(node) {
+        client.unshelve_changed(known.stat.id);
+    }
     tell_listings(client, node, sent);
 }
 
@@ -173,7 +208,8 @@ fn tell_listings(client: &mut Client, node: NodeId, sent: Time) {
     let links = client.names.links(node);
     // A name that is not known here may be in a listing nevertheless.
     let others = stat.kind != Kind::Directory && stat.nlink as usize > links.len();
-    if others || links.is_empty() {
+    let is_shelved = |(dir, _): &(NodeId, Vec<u8>)| !client.directories.is_known(*dir);
+    if others || links.is_empty() || (!client.shelf.is_empty() && links.iter().any(is_shelved)) {
         client.directories.outdate(stat.id, client.now);
     }
     for (dir, name) in links {
@@ -187,6 +223,10 @@ pub(crate) fn gone(client: &mut Client, node: NodeId, errno: Errno) -> Errno {
     match errno {
         Errno::NotFound | Errno::Stale | Errno::NotDirectory => {
             client.names.doubt(node);
+            // What is remembered of its names would lead there again.
+            for (parent, name) in client.names.links(node) {
+                client.directories.doubt_name(parent, &name);
+            }
             Errno::Stale
         }
         other => other,

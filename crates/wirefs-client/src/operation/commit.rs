@@ -3,16 +3,20 @@
 use crate::call::{Answer, CallId, Handle};
 use crate::core::Client;
 use crate::files::Drained;
-use crate::operation::Pending;
+use crate::operation::publish::Then;
+use crate::operation::{Pending, gather, session, uncommitted};
 use wirefs_cache::{NodeId, ROOT};
 use wirefs_op::message::commit::{CommitScope, Rcommit, Tcommit};
 use wirefs_op::{Errno, Request};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Committing {
-    pub(crate) call: CallId,
+    /// `None`: nobody waits for it.
+    call: Option<CallId>,
     node: NodeId,
     handle: Option<Handle>,
+    /// For a close, which leaves an error to be taken by fsync.
+    closes: bool,
 }
 
 /// # Cost
@@ -24,6 +28,9 @@ pub(crate) fn file(
     handle: Handle,
     data_only: bool,
 ) -> Result<(), Errno> {
+    if session::publish(client, node, handle, Then::Fsync { call }) {
+        return Ok(());
+    }
     let scope = if data_only { CommitScope::Data } else { CommitScope::File };
     send(client, call, node, Some(handle), scope)
 }
@@ -51,23 +58,60 @@ fn send(
 ) -> Result<(), Errno> {
     let target = client.target(node, handle)?;
     let commit = Tcommit { target, scope };
-    client.send(Request::Commit(commit), Pending::Commit(Committing { call, node, handle }));
+    let committing = Committing { call: Some(call), node, handle, closes: false };
+    client.send(Request::Commit(commit), Pending::Commit(committing));
     Ok(())
 }
 
-pub(crate) fn finish(client: &mut Client, committing: Committing, committed: Rcommit) {
-    let Committing { call, node, handle } = committing;
-    if committed.boot != client.attachment.boot {
+/// A close that waits for the server's disk.
+pub(crate) fn closing(client: &mut Client, call: CallId, node: NodeId, handle: Handle) -> Result<(), Errno> {
+    let target = client.target(node, Some(handle))?;
+    let commit = Tcommit { target, scope: CommitScope::Data };
+    let committing = Committing { call: Some(call), node, handle: Some(handle), closes: true };
+    client.send(Request::Commit(commit), Pending::Commit(committing));
+    Ok(())
+}
+
+/// Asks for the server's disk; nobody waits for it.
+pub(crate) fn ahead(client: &mut Client, node: NodeId) {
+    let Ok(target) = client.target(node, None) else { return };
+    let commit = Tcommit { target, scope: CommitScope::Data };
+    client.send(
+        Request::Commit(commit),
+        Pending::Commit(Committing { call: None, node, handle: None, closes: false }),
+    );
+}
+
+pub(crate) fn finish(client: &mut Client, committing: Committing, order: u64, committed: Rcommit) {
+    let Committing { call, node, handle, closes } = committing;
+    let is_same = committed.boot == client.attachment.boot;
+    if is_same && client.files.known(node).is_some() {
+        uncommitted::committed(client, node, order);
+    }
+    let Some(call) = call else { return };
+    if !is_same {
         return client.fail(call, Errno::Io);
     }
     let Some(handle) = handle else {
         return client.answer(call, Answer::Done);
     };
+    if closes {
+        client.files.contents(node).uncommitted = client.files.is_writing(node);
+        let error = client.files.error(handle);
+        return client.answer(call, error.map_or(Answer::Done, Answer::Fail));
+    }
     if client.files.is_writing(node) {
-        return client.files.contents(node).drained.push(Drained::Fsync { call, handle });
+        client.files.contents(node).drained.push(Drained::Fsync { call, handle });
+        return gather::send(client, node);
     }
     client.files.contents(node).uncommitted = false;
     if let Err(errno) = drained(client, call, handle) {
+        client.fail(call, errno);
+    }
+}
+
+pub(crate) fn failed(client: &mut Client, committing: Committing, errno: Errno) {
+    if let Some(call) = committing.call {
         client.fail(call, errno);
     }
 }

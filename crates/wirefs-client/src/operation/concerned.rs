@@ -47,12 +47,15 @@ fn concerned(pending: &Pending) -> Concerned {
         | Pending::Fetch(_)
         | Pending::ReadExactly(_)
         | Pending::List(_)
+        | Pending::Find(_)
+        | Pending::Ahead(_)
         | Pending::Statfs(_)
         | Pending::Lock(_)
         | Pending::Unlock(_)
         | Pending::Withdraw(_)
         | Pending::Seek(_)
-        | Pending::Commit(_) => Concerned::default(),
+        | Pending::Commit(_)
+        | Pending::Publish(_) => Concerned::default(),
     }
 }
 

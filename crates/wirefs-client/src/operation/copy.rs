@@ -2,7 +2,7 @@
 
 use crate::call::{Answer, CallId, Handle};
 use crate::core::Client;
-use crate::operation::{Pending, attributes};
+use crate::operation::{Pending, attributes, session};
 use wirefs_cache::NodeId;
 use wirefs_op::message::copy::{Rcopy, Tcopy};
 use wirefs_op::{Errno, Request, Time};
@@ -32,6 +32,10 @@ pub(crate) fn start(
     (to, to_handle, to_offset): (NodeId, Handle, u64),
     length: u64,
 ) -> Result<(), Errno> {
+    // The kernel copies then.
+    if session::is_copy(client, from_handle) || session::is_copy(client, to_handle) {
+        return Err(Errno::NotSupported);
+    }
     let copy = Tcopy {
         from: client.target(from, Some(from_handle))?,
         from_offset,

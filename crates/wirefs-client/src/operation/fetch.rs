@@ -3,7 +3,7 @@
 use crate::call::{Answer, Handle, Invalidate};
 use crate::core::Client;
 use crate::files::Reader;
-use crate::operation::{Pending, attributes};
+use crate::operation::{Pending, as_opened, attributes, session};
 use wirefs_cache::{Known, NodeId};
 use wirefs_op::limits::DATA_BYTES_MAX;
 use wirefs_op::message::get::{GetMode, GotMode, Rget, Tget};
@@ -50,9 +50,14 @@ pub(crate) fn ask(
     let mut asked = false;
     while let Some((from, to)) = next_gap(client, node, at, end) {
         let to = to.min(from.saturating_add(REQUEST_BYTES_MAX));
-        send(client, node, handle, from, to)?;
+        at = match client.load_ahead(node, handle, from, to) {
+            Some(to) => to,
+            None => {
+                send(client, node, handle, from, to)?;
+                to
+            }
+        };
         asked = true;
-        at = to;
     }
     // What is on its way brings the attributes too.
     let known =
@@ -182,12 +187,13 @@ pub(crate) fn failed(client: &mut Client, fetching: Fetching, errno: Errno) {
     done(client, &fetching);
     let readers = std::mem::take(&mut client.files.contents(node).readers);
     let (hit, rest): (Vec<Reader>, Vec<Reader>) = readers.into_iter().partition(|reader| {
-        reader.start < fetching.end.max(fetching.start + 1) && fetching.start < reader.end
+        reader.opens.is_some()
+            || reader.start < fetching.end.max(fetching.start + 1) && fetching.start < reader.end
     });
     client.files.contents(node).readers = rest;
     let errno = attributes::gone(client, node, errno);
     for reader in hit {
-        client.fail(reader.call, errno);
+        reader_failed(client, &reader, errno);
     }
     serve_readers(client, node);
     super::gone(client, node);
@@ -197,6 +203,10 @@ pub(crate) fn failed(client: &mut Client, fetching: Fetching, errno: Errno) {
 pub(crate) fn serve_readers(client: &mut Client, node: NodeId) {
     let readers = std::mem::take(&mut client.files.contents(node).readers);
     for mut reader in readers {
+        if reader.opens.is_some() {
+            serve_open(client, node, reader);
+            continue;
+        }
         if let Some(answer) = try_read(client, node, &reader) {
             client.answer(reader.call, answer);
             continue;
@@ -209,8 +219,9 @@ pub(crate) fn serve_readers(client: &mut Client, node: NodeId) {
         }
         if nothing_comes {
             reader.tries += 1;
+            // Others change the file faster than its pieces come.
             if reader.tries > TRIES_MAX {
-                client.fail(reader.call, Errno::Io);
+                reader_alone(client, node, &reader);
                 continue;
             }
         }
@@ -220,19 +231,43 @@ pub(crate) fn serve_readers(client: &mut Client, node: NodeId) {
             && let Err(errno) = ask(client, node, reader.handle, (reader.start, reader.end), true)
         {
             client.files.contents(node).readers.retain(|other| other.call != reader.call);
-            client.fail(reader.call, errno);
+            reader_failed(client, &reader, errno);
         }
     }
 }
 
-/// Own changes are under way, so that nobody can tell of which version what comes is: it answers this read, whole and
-/// behind those changes, and is not mixed with what is known.
+/// What comes answers this read, whole and behind own changes that are under way, and is not mixed with what is known: nobody can tell
+/// of which version it is.
 fn reader_alone(client: &mut Client, node: NodeId, reader: &Reader) {
     let count = u32::try_from(reader.end - reader.start).unwrap_or(u32::MAX);
     let asked = super::read::exactly(client, reader.call, node, reader.handle, reader.start, count);
     if let Err(errno) = asked {
-        client.fail(reader.call, errno);
+        reader_failed(client, reader, errno);
     }
+}
+
+/// An open that waits for all of a file goes on, or asks for what is still missing.
+fn serve_open(client: &mut Client, node: NodeId, mut opening: Reader) {
+    if session::come(client, node, &mut opening) {
+        return;
+    }
+    let is_coming =
+        next_gap(client, node, 0, opening.end).is_none() && !client.files.contents(node).fetching.is_empty();
+    if is_coming {
+        client.files.contents(node).readers.push(opening);
+    } else if session::may_try_again(&mut opening) {
+        session::go_on(client, node, opening);
+    } else {
+        session::failed(client, &opening, Errno::Io);
+    }
+}
+
+fn reader_failed(client: &mut Client, reader: &Reader, errno: Errno) {
+    if reader.opens.is_some() {
+        return session::failed(client, reader, errno);
+    }
+    let wanted = (reader.handle, reader.start, reader.end - reader.start);
+    as_opened::read_failed(client, reader.call, wanted, errno);
 }
 
 /// The data for a read, if all of it is known and was valid when the read began, or later.

@@ -4,12 +4,14 @@
 use crate::call::{Answer, CallId, Handle};
 use crate::core::Client;
 use crate::files::Drained;
-use crate::operation::lock;
+use crate::operation::publish::Then;
+use crate::operation::{commit, lock, session};
 use wirefs_cache::NodeId;
 use wirefs_op::Errno;
 
 /// # Cost
-/// 0 round trips when nothing was written since the last, else until the last write is answered.
+/// 0 round trips when nothing was written since the last, else until the last write is answered, and one more with the server's disk
+/// where the mode wants that.
 pub(crate) fn start(
     client: &mut Client,
     call: CallId,
@@ -17,6 +19,9 @@ pub(crate) fn start(
     handle: Handle,
     owner: u64,
 ) -> Result<(), Errno> {
+    if session::publish(client, node, handle, Then::Flush { call, owner }) {
+        return Ok(());
+    }
     if client.files.is_writing(node) {
         client.files.contents(node).drained.push(Drained::Flush { call, handle, owner });
         return Ok(());
@@ -38,6 +43,9 @@ pub(crate) fn drained(
     // nobody looks at. (For the same reason `nfs_file_flush` leaves the error for fsync.)
     match client.files.error(handle) {
         Some(errno) => Err(errno),
+        None if client.config.mode.publish.is_committed() && client.files.contents(node).uncommitted => {
+            commit::closing(client, call, node, handle)
+        }
         None => {
             client.answer(call, Answer::Done);
             Ok(())

@@ -4,10 +4,10 @@ use crate::call::{Answer, CallId, Entry, Handle, Listed, PageCache};
 use crate::core::Client;
 use crate::files::{OpenDirectory, WaitingReaddir};
 use crate::operation::{Pending, attributes};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
-use wirefs_cache::{Fetch, Known, NodeId};
+use wirefs_cache::{Known, NodeId};
 use wirefs_op::listing::entries;
 use wirefs_op::message::flush::Tflush;
 use wirefs_op::message::get::{GetMode, GotMode, Rget, Tget};
@@ -19,16 +19,14 @@ const MISSES_BEFORE_LISTING: u32 = 2;
 const UNASKED_BYTES_MAX: u32 = 256 * 1024;
 /// A listing is at most this long, in bytes: about two million entries, which take as much memory again.
 const LISTING_BYTES_MAX: u32 = 256 * 1024 * 1024;
-/// A listing fetched ahead of a walk is at most this long, in bytes.
-const AHEAD_BYTES_MAX: u32 = 64 * 1024;
+/// A listing that is renewed is at most this long, in bytes.
+const RENEWED_BYTES_MAX: u32 = 64 * 1024;
 /// A listing is renewed before it is too old when it has so many entries at most: about 32 KiB.
 const RENEWED_ENTRIES_MAX: usize = 256;
-/// Directories that are listed ahead of a walk.
-const AHEAD_MAX: usize = 16;
 /// Directories whose misses are counted, at most.
 const MISSES_MAX: usize = 1024;
 
-/// Events by directory, each since when: lookups that no listing answered, listings of directories in it.
+/// Events by directory, each since when: lookups that no listing answered.
 #[derive(Debug, Default)]
 pub(crate) struct Misses(BTreeMap<NodeId, (u32, Time)>);
 
@@ -78,11 +76,11 @@ impl Listing {
 
 /// Counts a name that had to be asked for; from the second on, its directory's listing is worth having.
 pub(crate) fn note_miss(client: &mut Client, dir: NodeId) {
-    if client.config.mode.fetch == Fetch::Exact || !client.trust().may_last() {
+    if !client.config.mode.fetch.is_kept() || !client.may_fetch_ahead() {
         return;
     }
     let (now, span) = (client.now, client.config.mode.foresight());
-    if client.misses.count(dir, now, span) == MISSES_BEFORE_LISTING {
+    if client.misses.count(dir, now, span) == MISSES_BEFORE_LISTING && !client.streams_instead(dir) {
         ask_unasked(client, dir, UNASKED_BYTES_MAX);
     }
 }
@@ -106,28 +104,7 @@ pub(crate) fn renew(client: &mut Client, dir: NodeId) {
     }
     let is_coming = |pending: &Pending| matches!(pending, Pending::List(listing) if listing.node == dir);
     if is_old && entries <= RENEWED_ENTRIES_MAX && !client.requests.any(is_coming) {
-        ask_unasked(client, dir, AHEAD_BYTES_MAX);
-    }
-}
-
-/// Who lists a second directory within another is walking the tree: the next ones are listed ahead of it.
-fn walk_ahead(client: &mut Client, node: NodeId) {
-    let (now, span, trust) = (client.now, client.config.mode.foresight(), client.trust());
-    let parent = client.names.parent(node);
-    if client.config.mode.fetch == Fetch::Exact || !trust.may_last() || parent == node {
-        return;
-    }
-    // Slower than that, and what is listed ahead is too old when its turn comes.
-    if client.walks.count(parent, now, span) < 2 {
-        return;
-    }
-    let links = client.names.links(node);
-    let Some((_, name)) = links.iter().find(|(dir, _)| *dir == parent) else { return };
-    for next in client.names.directories_after(parent, name, AHEAD_MAX) {
-        let is_coming = |pending: &Pending| matches!(pending, Pending::List(listing) if listing.node == next);
-        if !client.directories.is_fresh(next, &trust) && !client.requests.any(is_coming) {
-            ask_unasked(client, next, AHEAD_BYTES_MAX);
-        }
+        ask_unasked(client, dir, RENEWED_BYTES_MAX);
     }
 }
 
@@ -155,24 +132,32 @@ fn join(client: &mut Client, call: CallId, node: NodeId) -> bool {
 /// # Cost
 /// 0 round trips when the listing is known and valid, else 1.
 pub(crate) fn open(client: &mut Client, call: CallId, node: NodeId) -> Result<(), Errno> {
-    let trust = client.trust();
-    if let Some((entries, listed)) = client.directories.snapshot(node, &trust) {
+    if open_known(client, call, node) {
         client.counters.name_hits += 1;
-        let is_kept = trust.holds(listed) && client.files.keeps_listing(node);
-        let handle = opened(client, node, entries, listed, client.now);
-        if let Some(open) = client.files.directory_mut(handle) {
-            (open.complete, open.is_kept) = (true, is_kept);
-        }
-        let pages = if is_kept { PageCache::Keep } else { PageCache::Drop };
-        client.answer(call, Answer::Opened(handle, pages));
     } else {
         client.counters.name_misses += 1;
         if !join(client, call, node) {
             ask(client, node, None, Some((call, client.now)))?;
         }
+        client.directory_missed(node);
     }
-    walk_ahead(client, node);
+    client.directory_opened(node);
     Ok(())
+}
+
+/// Opens a directory whose listing is known; false when it is not.
+fn open_known(client: &mut Client, call: CallId, node: NodeId) -> bool {
+    let trust = client.trust();
+    let Some((entries, listed)) = client.directories.snapshot(node, &trust) else { return false };
+    client.used_ahead(node);
+    let is_kept = trust.holds(listed) && client.files.keeps_listing(node);
+    let handle = opened(client, node, entries, listed, client.now);
+    if let Some(open) = client.files.directory_mut(handle) {
+        (open.complete, open.is_kept) = (true, is_kept);
+    }
+    let pages = if is_kept { PageCache::Keep } else { PageCache::Drop };
+    client.answer(call, Answer::Opened(handle, pages));
+    true
 }
 
 fn opened(
@@ -188,6 +173,7 @@ fn opened(
         entries,
         listed,
         taken_at,
+        doubted: BTreeSet::new(),
         is_kept: false,
         complete: false,
         error: None,
@@ -220,6 +206,11 @@ pub(crate) fn finish(client: &mut Client, tag: Tag, mut listing: Listing, sent: 
     let Ok(mut new) = entries(got.data.0.clone()) else {
         return failed(client, listing, Errno::Protocol);
     };
+    // What fits one message is listed in the order in which what is in it is fetched ahead.
+    if last && !got.mode.has(GotMode::MORE) && listing.handle.is_none() && listing.gathered.is_empty() {
+        new.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+    }
+    client.take_back(node, &mut new, sent);
     if let Some((call, since)) = listing.opening.take() {
         open_with(client, &mut listing, (call, since), sent, listed);
     }
@@ -246,6 +237,7 @@ pub(crate) fn finish(client: &mut Client, tag: Tag, mut listing: Listing, sent: 
         // Asked for ahead and then wanted: from the start once more, in the same order.
         if let Some(open) = handle.and_then(|handle| client.files.directory_mut(handle)) {
             open.entries = Arc::default();
+            open.doubted.clear();
             (open.listed, open.taken_at) = (Known::since(client.now), client.now);
             if let Err(errno) = ask(client, node, handle, None) {
                 return failed(client, listing, errno);
@@ -260,7 +252,7 @@ pub(crate) fn finish(client: &mut Client, tag: Tag, mut listing: Listing, sent: 
             }
             None => listing.gathered,
         };
-        if client.config.mode.fetch == Fetch::Blocks {
+        if client.config.mode.fetch.is_kept() {
             store(client, node, gathered, listed);
         }
     }
@@ -278,14 +270,18 @@ fn open_with(
     listed: Known,
 ) {
     let node = listing.node;
-    // Asked for before that, and not promised: it may be too old.
-    if sent < since && !client.trust().believes_since(listed, since) {
+    // Asked for before that, and not promised: it may be too old. Of what was changed here since it does not tell.
+    let is_old =
+        !client.trust().believes_since(listed, since) || client.directories.has_changed_since(node, sent);
+    if sent < since && is_old {
         if let Err(errno) = ask(client, node, None, Some((call, since))) {
             client.fail(call, errno);
         }
         return;
     }
-    let begun = Arc::new(std::mem::take(&mut listing.gathered));
+    let mut begun = std::mem::take(&mut listing.gathered);
+    client.take_back(node, &mut begun, sent);
+    let begun = Arc::new(begun);
     let handle = opened(client, node, begun, listed, sent);
     listing.handle = Some(handle);
     client.answer(call, Answer::Opened(handle, PageCache::Drop));
@@ -306,7 +302,26 @@ pub(crate) fn store(client: &mut Client, dir: NodeId, mut entries: Vec<DirEntry>
             None => {}
         }
     }
+    client.take_back(dir, &mut entries, known.at);
     client.directories.store(dir, entries, known, &client.trust());
+    client.directory_listed(dir);
+}
+
+/// The listing of a directory came by another way than was asked: those who wait for it go on.
+pub(crate) fn serve_openings(client: &mut Client, dir: NodeId) {
+    let waits = |pending: &Pending| {
+        matches!(pending, Pending::List(listing)
+            if listing.node == dir && listing.opening.is_some() && listing.gathered.is_empty())
+    };
+    while client.directories.is_fresh(dir, &client.trust()) {
+        let Some(tag) = client.requests.find(waits) else { return };
+        let opening = match client.requests.pending_mut(tag) {
+            Some(Pending::List(listing)) => listing.opening.take(),
+            _ => None,
+        };
+        let Some((call, _)) = opening else { return };
+        open_known(client, call, dir);
+    }
 }
 
 pub(crate) fn failed(client: &mut Client, listing: Listing, errno: Errno) {
@@ -338,6 +353,7 @@ pub(crate) fn read(
         match client.directories.snapshot(node, &trust) {
             Some((entries, listed)) => {
                 (open.entries, open.listed, open.taken_at) = (entries, listed, client.now);
+                open.doubted.clear();
             }
             None => again = true,
         }
@@ -347,6 +363,7 @@ pub(crate) fn read(
     // rewinddir: POSIX wants the directory as it is by then.
     if again {
         open.entries = Arc::default();
+        open.doubted.clear();
         open.complete = false;
         open.error = None;
         (open.listed, open.taken_at) = (Known::since(client.now), client.now);
@@ -386,9 +403,10 @@ fn pack(
     handle: Handle,
     wanted: &WaitingReaddir,
 ) -> Vec<Listed> {
-    let now = (Known::since(client.now), client.now);
+    let now = (Known::since(client.now), client.now, BTreeSet::new());
     let open = client.files.directory_mut(handle);
-    let (listed, taken_at) = open.map_or(now, |open| (open.listed, open.taken_at));
+    let (listed, taken_at, doubted) =
+        open.map_or(now, |open| (open.listed, open.taken_at, open.doubted.clone()));
     let mut room = wanted.bytes_max as usize;
     let mut listing = Vec::new();
     for (index, name) in [b".".as_slice(), b".."].into_iter().enumerate().skip(wanted.offset as usize) {
@@ -413,8 +431,10 @@ fn pack(
         }
         room -= cost;
         let shown = client.present(&entry.stat);
-        let shown_entry =
-            (wanted.with_stats && current).then(|| entry_of(client, dir, entry, listed)).flatten();
+        let is_doubted = doubted.contains(&entry.name);
+        let shown_entry = (wanted.with_stats && current)
+            .then(|| entry_of(client, dir, entry, listed, is_doubted))
+            .flatten();
         listing.push(Listed {
             name: entry.name.clone(),
             next: index as u64 + 3,
@@ -427,8 +447,15 @@ fn pack(
 }
 
 /// What a lookup of a listed entry would answer.
-fn entry_of(client: &mut Client, dir: NodeId, entry: &DirEntry, listed: Known) -> Option<Entry> {
-    let known = client.directories.attributes_known(&entry.stat, listed.at);
+fn entry_of(
+    client: &mut Client,
+    dir: NodeId,
+    entry: &DirEntry,
+    listed: Known,
+    is_doubted: bool,
+) -> Option<Entry> {
+    let mut known = client.directories.attributes_known(&entry.stat, listed.at);
+    known.leased &= !is_doubted;
     let node = client.learn(&entry.stat, known);
     client.names.link(dir, &entry.name, node);
     if client.may_show(node) {

@@ -9,7 +9,7 @@ use wirefs_cache::{Fetch, Found, Known, NodeId};
 use wirefs_op::listing::entries;
 use wirefs_op::message::get::{GetMode, GotMode, Rget, Tget};
 use wirefs_op::message::target::{NOFD, Target};
-use wirefs_op::{Errno, FileId, Kind, Request, Time, TreePath};
+use wirefs_op::{Errno, FileId, Kind, Request, Stat, Time, TreePath};
 
 /// Contents that come with a name, in bytes, at most: a third of a round trip's worth on a 10 Mbit/s wire of 85 ms.
 const INLINE_BYTES_MAX: u32 = 32 * 1024;
@@ -33,6 +33,7 @@ pub(crate) fn start(client: &mut Client, call: CallId, parent: NodeId, name: &[u
     match client.directories.find(parent, name, &client.trust()) {
         Found::Entry(found) => {
             super::list::renew(client, parent);
+            client.used_ahead(parent);
             let node = client.learn(&found.stat, found.attributes);
             client.names.link(parent, name, node);
             if client.may_show(node) {
@@ -46,13 +47,17 @@ pub(crate) fn start(client: &mut Client, call: CallId, parent: NodeId, name: &[u
         }
         Found::Absent(known) => {
             super::list::renew(client, parent);
+            client.used_ahead(parent);
             client.counters.name_hits += 1;
             client.names.unlink(parent, name);
             let ttl = client.absent_ttl(parent, name, known);
             client.answer(call, Answer::NoEntry(ttl));
             return Ok(());
         }
-        Found::Unknown => client.counters.name_misses += 1,
+        Found::Unknown => {
+            client.counters.name_misses += 1;
+            client.directory_missed(parent);
+        }
     }
     let asked = client.now;
     ask(client, path, Looking { call, parent, name: name.to_vec(), asked, tries: 0 });
@@ -62,7 +67,9 @@ pub(crate) fn start(client: &mut Client, call: CallId, parent: NodeId, name: &[u
 
 fn ask(client: &mut Client, path: TreePath, looking: Looking) {
     let (mode, count) = match client.config.mode.fetch {
-        Fetch::Blocks => (GetMode::STAT.and(GetMode::DATA).and(GetMode::WHOLE), INLINE_BYTES_MAX),
+        Fetch::Blocks | Fetch::Whole => {
+            (GetMode::STAT.and(GetMode::DATA).and(GetMode::WHOLE), INLINE_BYTES_MAX)
+        }
         Fetch::Exact => (GetMode::STAT, 0),
     };
     let dir = client.names.node(looking.parent).map(|dir| dir.stat.id);
@@ -71,13 +78,15 @@ fn ask(client: &mut Client, path: TreePath, looking: Looking) {
     client.send(Request::Get(get), Pending::Lookup(looking));
 }
 
-/// Whether this client made the name what it is after this was asked for, and what came, `found`, is something else: it
-/// may be older or newer than that.
+/// Whether this client made the name what it is after this was asked for, or heard so of something that it asked for later, and what
+/// came, `found`, is something else: it may be older or newer than that.
 fn is_overtaken(client: &Client, looking: &Looking, found: Option<FileId>) -> bool {
     let Looking { parent, name, asked, .. } = looking;
     let known = client.names.child(*parent, name).and_then(|node| client.names.node(node));
-    known.is_some_and(|known| found != Some(known.stat.id))
-        && client.directories.is_changed_since(*parent, name, *asked)
+    let Some(known) = known.filter(|known| found != Some(known.stat.id)) else { return false };
+    client.directories.is_changed_since(*parent, name, *asked)
+        || client.directories.is_known_after(*parent, name, *asked)
+        || known.known.is_some_and(|known| *asked < known.at)
 }
 
 fn again(client: &mut Client, looking: Looking) {
@@ -94,9 +103,11 @@ pub(crate) fn finish(client: &mut Client, looking: Looking, sent: Time, got: Rge
     if got.mode.has(GotMode::ABSENT) {
         return absent(client, looking, name);
     }
-    let Some(stat) = got.stat else {
+    let Some(mut stat) = got.stat else {
         return client.fail(looking.call, Errno::Protocol);
     };
+    // A name that was taken back takes along what is said of its object.
+    stat.leased &= !client.is_name_taken_back(looking.parent, &looking.name, sent);
     if looking.tries < TRIES_MAX && is_overtaken(client, &looking, Some(stat.id)) {
         return again(client, looking);
     }
@@ -105,11 +116,14 @@ pub(crate) fn finish(client: &mut Client, looking: Looking, sent: Time, got: Rge
     let known = client.known(&stat, sent);
     let node = client.learn(&stat, known);
     client.names.link(parent, &name, node);
-    let found = wirefs_op::Stat { leased: known.leased, ..stat };
+    let found = Stat { leased: known.leased, ..stat };
     client.directories.found(parent, &name, Some(&found), known_name, &client.trust());
     let whole = got.mode.has(GotMode::DATA) && last && !got.mode.has(GotMode::MORE);
     if whole {
-        remember(client, node, stat.kind, &got.data.0, known);
+        remember(client, node, &stat, &got.data.0, known);
+    }
+    if stat.kind == Kind::Directory {
+        client.directory_found(parent, node);
     }
     match client.entry(node, known_name) {
         Ok(entry) => client.answer(call, Answer::Entry(entry)),
@@ -117,33 +131,40 @@ pub(crate) fn finish(client: &mut Client, looking: Looking, sent: Time, got: Rge
     }
 }
 
-fn remember(client: &mut Client, node: NodeId, kind: Kind, data: &bytes::Bytes, as_of: Known) {
-    match kind {
+/// Takes in what a name, a stream or a request ahead brought beside attributes. Tells whether it is of use.
+pub(crate) fn remember(
+    client: &mut Client,
+    node: NodeId,
+    told: &Stat,
+    data: &bytes::Bytes,
+    as_of: Known,
+) -> bool {
+    match told.kind {
         Kind::Directory => {
-            if let Ok(listing) = entries(data.clone()) {
-                super::list::store(client, node, listing, as_of);
-            }
+            let Ok(listing) = entries(data.clone()) else { return false };
+            super::list::store(client, node, listing, as_of);
         }
         Kind::File | Kind::Symlink => {
-            let Some(known) = client.names.node(node) else {
-                return;
-            };
+            let Some(known) = client.names.node(node) else { return false };
             let (version, size, overtaken) =
                 (known.stat.version, known.stat.size, as_of.at < known.changed_at);
-            if overtaken || client.files.is_writing(node) || size != data.len() as u64 {
-                return;
+            // What came later may have told of a newer version.
+            let is_it = version == told.version && size == data.len() as u64;
+            if overtaken || client.files.is_writing(node) || !is_it {
+                return false;
             }
             client.files.contents(node);
             let trust = client.trust();
             client.files.observe(node, version, as_of, &trust);
             if !client.files.is_of(node, version) {
-                return;
+                return false;
             }
             // Small contents are copied so that they do not hold a whole receive buffer.
             client.files.remember_read(node, 0, &bytes::Bytes::copy_from_slice(data));
         }
-        Kind::Fifo | Kind::Socket | Kind::CharDevice | Kind::BlockDevice => {}
+        Kind::Fifo | Kind::Socket | Kind::CharDevice | Kind::BlockDevice => return false,
     }
+    true
 }
 
 fn absent(client: &mut Client, looking: Looking, known: Known) {

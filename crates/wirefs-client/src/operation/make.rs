@@ -2,6 +2,7 @@
 
 use crate::call::{Answer, CallId, Caller, OpenHow};
 use crate::core::Client;
+use crate::files::Private;
 use crate::operation::{Pending, attributes};
 use bytes::Bytes;
 use wirefs_cache::{Known, NodeId};
@@ -102,12 +103,14 @@ pub(crate) fn file(
     how: OpenHow,
 ) -> Result<(), Errno> {
     let create = Create { kind: Kind::File, mode: mode & 0o7777, rdev: 0, cred: client.cred(caller, umask) };
+    // What is a copy is cut as such.
+    let cuts = how.truncate && !client.config.mode.fetch.is_private();
     let wanted = Wanted {
         mode: open_mode(how)
             .and_if(how.exclusive, PutMode::EXCLUSIVE)
-            .and_if(how.truncate, PutMode::STAT)
-            .and_if(how.truncate && caller.uid != 0, PutMode::KILL_PRIVILEGES),
-        set: SetStat { size: how.truncate.then_some(0), ..SetStat::default() },
+            .and_if(cuts, PutMode::STAT)
+            .and_if(cuts && caller.uid != 0, PutMode::KILL_PRIVILEGES),
+        set: SetStat { size: cuts.then_some(0), ..SetStat::default() },
         open: Some(how),
         ..plain(parent, name, create)
     };
@@ -169,6 +172,13 @@ pub(crate) fn finish(client: &mut Client, making: Making, sent: Time, put: Rput)
     if created && stat.kind == Kind::Directory {
         super::list::store(client, node, Vec::new(), known);
     }
+    let is_private = open.is_some() && name.is_some() && client.config.mode.fetch.is_private();
+    if is_private && !created {
+        // It was there, and all of it is to be fetched: the kernel opens it then.
+        super::release::give_back(client, Some(stat.id), put.fd, true);
+        client.names.drop_if_free(node);
+        return client.fail(call, Errno::Stale);
+    }
     if !created {
         client.files.truncate_contents(node, stat.size);
     }
@@ -185,7 +195,13 @@ pub(crate) fn finish(client: &mut Client, making: Making, sent: Time, put: Rput)
     client.files.contents(node);
     let trust = client.trust();
     client.files.observe(node, stat.version, known, &trust);
-    let uncached = super::open::is_uncached(client, how);
+    if is_private {
+        client.files.set_copy(handle, Private::default());
+        if let Some(open) = client.files.open_mut(handle) {
+            open.opened_by = name.map(|name| (parent, name));
+        }
+    }
+    let uncached = is_private || super::open::is_uncached(client, how);
     let pages = client.files.page_cache(node, uncached, sent, &trust);
     client.answer(call, Answer::Created(entry, handle, pages));
 }

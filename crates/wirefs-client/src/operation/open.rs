@@ -2,26 +2,31 @@
 
 use crate::call::{Answer, CallId, Caller, Handle, OpenHow};
 use crate::core::Client;
-use crate::operation::{Pending, attributes, make};
-use wirefs_cache::{Fetch, NodeId};
+use crate::operation::{Pending, as_opened, attributes, lookup, make, publish, session};
+use crate::streams::{Joined, SMALL_BYTES_MAX};
+use wirefs_cache::{Known, NodeId};
 use wirefs_op::limits::DATA_BYTES_MAX;
 use wirefs_op::message::get::{GetMode, GotMode, Rget, Tget};
 use wirefs_op::message::put::{PutMode, Rput, Tput};
 use wirefs_op::message::target::{Fd, NOFD};
 use wirefs_op::wire::Data;
-use wirefs_op::{Errno, FileId, Request, SetStat, Time};
+use wirefs_op::{DirEntry, Errno, FileId, Request, SetStat, Time};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Opening {
     pub(crate) call: CallId,
     pub(crate) node: NodeId,
     how: OpenHow,
+    /// The file is cut to nothing.
+    cuts: bool,
+    /// The name by which it is opened, where that is of use later.
+    place: Option<(NodeId, Vec<u8>)>,
 }
 
 impl Opening {
     /// Whether it changes the file.
     pub(crate) fn truncates(&self) -> bool {
-        self.how.truncate
+        self.cuts
     }
 }
 
@@ -36,7 +41,7 @@ pub(crate) struct Acquiring {
 
 /// Whether the kernel is to keep no pages for a file opened so: appended data would land in the wrong place in them.
 pub(crate) fn is_uncached(client: &Client, how: OpenHow) -> bool {
-    how.direct || how.append || client.config.mode.fetch == Fetch::Exact
+    how.direct || how.append || !client.config.mode.fetch.is_kept()
 }
 
 /// # Cost
@@ -48,13 +53,49 @@ pub(crate) fn start(
     node: NodeId,
     how: OpenHow,
 ) -> Result<(), Errno> {
-    let uncached = is_uncached(client, how);
-    let cached = !how.write && !uncached && client.is_fresh(node) && is_wholly_known(client, node);
+    let reads =
+        !how.write && !how.truncate && !is_uncached(client, how) && !client.config.mode.asks_at_open();
+    let cached = reads && client.is_fresh(node) && client.has_first_piece(node);
     // A name that is about to go takes a file without an fd with it.
     if cached && !loses_name(client, node) {
-        opened(client, call, node, how, NOFD, client.now);
+        if client.used_ahead(node) {
+            client.file_opened(node);
+        }
+        opened(client, call, (node, None), how, NOFD, client.now);
         return Ok(());
     }
+    let may_load = reads && !cached && client.is_fresh(node) && !loses_name(client, node);
+    if may_load && client.opens_stored(Joined { call, caller, node, how }) {
+        return Ok(());
+    }
+    if reads && !cached && client.joins(Joined { call, caller, node, how }) {
+        return Ok(());
+    }
+    ask(client, call, caller, node, how)?;
+    if reads && !cached {
+        client.file_opened(node);
+    }
+    Ok(())
+}
+
+/// What an open waited for is here, or will not come.
+pub(crate) fn go_on(client: &mut Client, joined: Joined) {
+    let Joined { call, caller, node, how } = joined;
+    if client.is_fresh(node) && client.has_first_piece(node) && !loses_name(client, node) {
+        client.used_ahead(node);
+        client.file_opened(node);
+        opened(client, call, (node, None), how, NOFD, client.now);
+    } else if let Err(errno) = ask(client, call, caller, node, how) {
+        client.fail(call, errno);
+    }
+}
+
+fn ask(client: &mut Client, call: CallId, caller: Caller, node: NodeId, how: OpenHow) -> Result<(), Errno> {
+    let is_whole = client.names.node(node).is_some_and(|known| client.is_wholly_known(known.stat.id));
+    let uncached = is_uncached(client, how) || (client.config.mode.asks_at_open() && is_whole);
+    // What is a copy is cut as such.
+    let cuts = how.truncate && !client.config.mode.fetch.is_private();
+    let place = client.config.mode.fetch.is_private().then(|| publish::place_of(client, node)).flatten();
     let mut target = client.target(node, None)?;
     // Another open file's fd may have other rights; it serves when there is no path any more.
     if client.names.path(node).is_some() {
@@ -62,9 +103,9 @@ pub(crate) fn start(
     }
     let request = if how.write || how.truncate {
         let mode = make::open_mode(how)
-            .and_if(how.truncate, PutMode::STAT)
-            .and_if(how.truncate && caller.uid != 0, PutMode::KILL_PRIVILEGES);
-        let set = SetStat { size: how.truncate.then_some(0), ..SetStat::default() };
+            .and_if(cuts, PutMode::STAT)
+            .and_if(cuts && caller.uid != 0, PutMode::KILL_PRIVILEGES);
+        let set = SetStat { size: cuts.then_some(0), ..SetStat::default() };
         Request::Put(Tput { target, mode, create: None, set, offset: 0, data: Data::default() })
     } else {
         let mode = GetMode::STAT
@@ -74,10 +115,10 @@ pub(crate) fn start(
         let count = if uncached { 0 } else { DATA_BYTES_MAX as u32 };
         Request::Get(Tget { target, mode, nmsgs: 1, offset: 0, count })
     };
-    if how.truncate {
+    if cuts {
         super::write::begins(client, node, 0);
     }
-    client.send(request, Pending::Open(Opening { call, node, how }));
+    client.send(request, Pending::Open(Opening { call, node, how, cuts, place }));
     Ok(())
 }
 
@@ -91,16 +132,25 @@ fn loses_name(client: &Client, node: NodeId) -> bool {
     })
 }
 
-fn is_wholly_known(client: &Client, node: NodeId) -> bool {
-    let Some(size) = client.names.node(node).map(|known| known.stat.size) else {
-        return false;
-    };
-    client.files.known(node).is_some_and(|contents| contents.ranges.known_to(0) >= size)
-}
-
-fn opened(client: &mut Client, call: CallId, node: NodeId, how: OpenHow, fd: Fd, sent: Time) {
+fn opened(
+    client: &mut Client,
+    call: CallId,
+    (node, place): (NodeId, Option<(NodeId, Vec<u8>)>),
+    how: OpenHow,
+    fd: Fd,
+    sent: Time,
+) {
     client.names.hold(node);
     let handle = client.files.opened(node, how, fd);
+    if client.config.mode.fetch.is_private() {
+        if let Some(open) = client.files.open_mut(handle) {
+            open.opened_by = place;
+        }
+        return session::opened(client, call, node, handle, (how.truncate, sent));
+    }
+    if fd == NOFD {
+        as_opened::keep(client, node, handle);
+    }
     let uncached = is_uncached(client, how);
     let trust = client.trust();
     let pages = client.files.page_cache(node, uncached, sent, &trust);
@@ -108,7 +158,7 @@ fn opened(client: &mut Client, call: CallId, node: NodeId, how: OpenHow, fd: Fd,
 }
 
 pub(crate) fn finish_reading(client: &mut Client, opening: Opening, sent: Time, got: Rget, last: bool) {
-    let Opening { call, node, how } = opening;
+    let Opening { call, node, how, place, .. } = opening;
     if !last {
         return client.fail(call, Errno::Protocol);
     }
@@ -121,32 +171,78 @@ pub(crate) fn finish_reading(client: &mut Client, opening: Opening, sent: Time, 
     if got.mode.has(GotMode::DATA) && !overtaken && is_known {
         client.files.remember_read(node, 0, &got.data.0);
     }
-    opened(client, call, node, how, got.fd, sent);
+    opened(client, call, (node, place), how, got.fd, sent);
 }
 
 pub(crate) fn finish_writing(client: &mut Client, opening: Opening, sent: Time, put: Rput) {
-    let Opening { call, node, how } = opening;
+    let Opening { call, node, how, cuts, place } = opening;
     client.files.contents(node);
-    if how.truncate {
+    if cuts {
         client.files.write_answered(node, 0);
         client.files.truncate_contents(node, 0);
         attributes::took_effect(client, node, Some(put.before), put.stat.as_ref(), sent);
     } else if let Some(stat) = put.stat {
         client.refresh(&stat, sent);
     }
-    opened(client, call, node, how, put.fd, sent);
-    if how.truncate {
+    opened(client, call, (node, place), how, put.fd, sent);
+    if cuts {
         super::write::goes_on(client, node);
     }
 }
 
 pub(crate) fn failed(client: &mut Client, opening: Opening, errno: Errno) {
-    let Opening { call, node, how } = opening;
+    let Opening { call, node, cuts, .. } = opening;
     attributes::fail_gone(client, call, node, errno);
-    if how.truncate {
+    if cuts {
         client.files.write_answered(node, 0);
         super::write::goes_on(client, node);
     }
+}
+
+/// Contents of one file, asked for ahead; it is held.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ahead {
+    node: NodeId,
+}
+
+/// Asks for the contents of a small file that is listed in `dir`; tells which node it is, if that was possible.
+pub(crate) fn ask_ahead(client: &mut Client, dir: NodeId, entry: &DirEntry, known: Known) -> Option<NodeId> {
+    let attributes = client.directories.attributes_known(&entry.stat, known.at);
+    let node = client.learn(&entry.stat, attributes);
+    client.names.link(dir, &entry.name, node);
+    let Ok(target) = client.target(node, None) else {
+        client.names.drop_if_free(node);
+        return None;
+    };
+    client.names.hold(node);
+    client.streams.counted.asked += 1;
+    let mode = GetMode::STAT.and(GetMode::DATA).and(GetMode::WHOLE);
+    let get = Tget { target, mode, nmsgs: 1, offset: 0, count: SMALL_BYTES_MAX };
+    client.send(Request::Get(get), Pending::Ahead(Ahead { node }));
+    Some(node)
+}
+
+/// The contents that were asked for ahead are here.
+pub(crate) fn came_ahead(client: &mut Client, ahead: Ahead, sent: Time, got: Rget, last: bool) {
+    let (node, bytes) = (ahead.node, got.data.0.len() as u64);
+    client.streams.counted.bytes += bytes;
+    let is_whole = got.mode.has(GotMode::DATA) && last && !got.mode.has(GotMode::MORE);
+    if let Some(stat) = got.stat.filter(|_| is_whole) {
+        let was_known = client.is_wholly_known(stat.id);
+        client.refresh(&stat, sent);
+        let known = client.known(&stat, sent);
+        let is_it = client.names.of_file(stat.id) == Some(node);
+        let is_taken = is_it && !was_known && lookup::remember(client, node, &stat, &got.data.0, known);
+        client.fetched_file(node, bytes, !is_taken);
+    }
+    not_ahead(client, ahead);
+}
+
+/// They will not come.
+pub(crate) fn not_ahead(client: &mut Client, ahead: Ahead) {
+    client.contents_came(ahead.node);
+    client.names.release(ahead.node);
+    super::gone(client, ahead.node);
 }
 
 /// The name is about to go: files opened without an fd get one first, so that they outlive it.
@@ -155,21 +251,21 @@ pub(crate) fn keep_alive(client: &mut Client, parent: NodeId, name: &[u8]) {
         return;
     };
     for handle in client.files.handles_of(node) {
-        let Some(open) = client.files.open_mut(handle) else {
-            continue;
-        };
-        if open.fd() != NOFD || open.fd_asked {
-            continue;
-        }
-        open.fd_asked = true;
-        let Ok(target) = client.target(node, Some(handle)) else {
-            continue;
-        };
-        let mode = GetMode::MORE.and(GetMode::ORDERED);
-        let id = target.id;
-        let get = Tget { target, mode, nmsgs: 1, offset: 0, count: 0 };
-        client.send(Request::Get(get), Pending::AcquireFd(Acquiring { handle, id, recalled: None }));
+        ask_fd(client, node, handle);
     }
+}
+
+/// Asks for an fd of a file that was opened without one, behind own changes; nobody waits for it.
+pub(crate) fn ask_fd(client: &mut Client, node: NodeId, handle: Handle) {
+    let Ok(target) = client.target(node, Some(handle)) else { return };
+    let open = client.files.open_mut(handle);
+    let open = open.filter(|open| open.fd() == NOFD && !open.fd_asked && open.copy.is_none());
+    let Some(open) = open else { return };
+    open.fd_asked = true;
+    let mode = GetMode::MORE.and(GetMode::ORDERED);
+    let id = target.id;
+    let get = Tget { target, mode, nmsgs: 1, offset: 0, count: 0 };
+    client.send(Request::Get(get), Pending::AcquireFd(Acquiring { handle, id, recalled: None }));
 }
 
 /// Others are about to change or move an open file that has no fd: one is asked for, ahead of own changes, which may wait for those

@@ -3,9 +3,9 @@
 use crate::call::{Answer, CallId, Handle};
 use crate::core::Client;
 use crate::files::Reader;
-use crate::operation::{Pending, fetch};
+use crate::operation::{Pending, as_opened, fetch, gather, session};
 use bytes::{Bytes, BytesMut};
-use wirefs_cache::{Fetch, NodeId};
+use wirefs_cache::NodeId;
 use wirefs_op::message::get::{GetMode, Rget, Tget};
 use wirefs_op::message::target::NOFD;
 use wirefs_op::{Errno, Request, Tag};
@@ -14,6 +14,8 @@ use wirefs_op::{Errno, Request, Tag};
 #[derive(Clone, Debug)]
 pub(crate) struct Exact {
     pub(crate) call: CallId,
+    handle: Handle,
+    offset: u64,
     count: usize,
     gathered: BytesMut,
 }
@@ -23,6 +25,11 @@ impl Exact {
         self.gathered.clear();
         true
     }
+}
+
+pub(crate) fn not_exact(client: &mut Client, exact: Exact, errno: Errno) {
+    let wanted = (exact.handle, exact.offset, exact.count as u64);
+    as_opened::read_failed(client, exact.call, wanted, errno);
 }
 
 /// # Cost
@@ -35,15 +42,37 @@ pub(crate) fn start(
     offset: u64,
     count: u32,
 ) -> Result<(), Errno> {
+    client.files.kernel_uses(node);
+    if let Err(errno) = read(client, call, node, handle, offset, count) {
+        as_opened::read_failed(client, call, (handle, offset, u64::from(count)), errno);
+    }
+    Ok(())
+}
+
+fn read(
+    client: &mut Client,
+    call: CallId,
+    node: NodeId,
+    handle: Handle,
+    offset: u64,
+    count: u32,
+) -> Result<(), Errno> {
+    if let Some(answer) = session::read(client, handle, offset, count) {
+        client.answer(call, answer);
+        return Ok(());
+    }
     let open = client.files.open(handle).ok_or(Errno::BadDescriptor)?;
-    if open.how.direct || client.config.mode.fetch == Fetch::Exact {
+    if open.how.direct || !client.config.mode.fetch.is_kept() {
         return exactly(client, call, node, handle, offset, count);
     }
     let end = offset.checked_add(u64::from(count)).ok_or(Errno::Invalid)?;
-    let reader = Reader { call, handle, start: offset, end, since: client.now, tries: 0 };
+    let reader = Reader { call, handle, start: offset, end, since: client.now, tries: 0, opens: None };
     client.files.contents(node);
     let answer = fetch::try_read(client, node, &reader);
     let missing = answer.is_none();
+    if missing {
+        gather::send(client, node);
+    }
     match answer {
         Some(answer) => {
             client.counters.data_hits += 1;
@@ -92,7 +121,7 @@ pub(crate) fn exactly(
         .and_if(target.fd != NOFD, GetMode::MORE)
         .and_if(client.files.is_writing(node), GetMode::ORDERED);
     let get = Tget { target, mode, nmsgs: 0, offset, count };
-    let exact = Exact { call, count: count as usize, gathered: BytesMut::new() };
+    let exact = Exact { call, handle, offset, count: count as usize, gathered: BytesMut::new() };
     client.send(Request::Get(get), Pending::ReadExactly(exact));
     Ok(())
 }

@@ -21,7 +21,11 @@ pub(crate) fn start(client: &mut Client, call: CallId, node: NodeId) -> Result<(
         && let Some(size) = client.names.node(node).map(|node| node.stat.size).filter(|size| *size > 0)
         && let Some(target) = client.files.known(node).and_then(|contents| contents.ranges.read(0, size))
     {
+        client.used_ahead(node);
         client.answer(call, Answer::Data(target));
+        return Ok(());
+    }
+    if client.is_fresh(node) && client.reads_stored_link(call, node) {
         return Ok(());
     }
     let target = client.target(node, None)?;

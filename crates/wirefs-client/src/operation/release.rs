@@ -2,7 +2,8 @@
 
 use crate::call::{Answer, CallId, Handle};
 use crate::core::Client;
-use crate::operation::{Pending, lock};
+use crate::operation::publish::Then;
+use crate::operation::{Pending, lock, session};
 use wirefs_cache::NodeId;
 use wirefs_op::message::get::{GetMode, Tget};
 use wirefs_op::message::target::{Fd, NOFD, Target};
@@ -20,14 +21,28 @@ pub(crate) fn file(
     if let Some(owner) = flock_owner {
         lock::release_flock(client, node, handle, owner);
     }
+    session::publish(client, node, handle, Then::Nobody);
+    forget(client, handle);
+    client.answer(call, Answer::Done);
+    Ok(())
+}
+
+/// Ends an open file here, and at the server.
+pub(crate) fn forget(client: &mut Client, handle: Handle) {
     if let Some(open) = client.files.close(handle) {
+        let node = open.node();
         let id = client.names.node(node).map(|known| known.stat.id);
         give_back(client, id, open.fd(), open.how.write);
         client.names.release(open.node());
         super::gone(client, open.node());
     }
-    client.answer(call, Answer::Done);
-    Ok(())
+}
+
+/// The open file's fd is of an object that is not the file any more.
+pub(crate) fn lose_fd(client: &mut Client, handle: Handle) {
+    let Some(fd) = client.files.open(handle).map(|open| open.fd()) else { return };
+    client.files.set_fd(handle, NOFD);
+    give_back(client, None, fd, true);
 }
 
 /// Closes what was opened for a caller that is gone.

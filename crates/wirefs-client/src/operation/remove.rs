@@ -44,6 +44,7 @@ pub(crate) fn finish(client: &mut Client, removing: Removing, sent: Time, remove
         // Link count and ctime changed; nobody said to what.
         attributes::changed(client, node, None, sent);
         client.directories.doubt(node);
+        super::session::unnamed(client, node);
     }
     let known = client.known_own(parent, &name, removed.dir.as_ref(), sent);
     client.directories.removed(parent, &name, known, now);

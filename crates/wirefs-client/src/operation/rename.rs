@@ -65,13 +65,25 @@ pub(crate) fn finish(client: &mut Client, renaming: Renaming, sent: Time, rename
     let id = renamed.stat.as_ref().map(|stat| stat.id);
     let stays = client.names.child(to.0, &to.1);
     let stays = stays.filter(|node| client.names.node(*node).map(|known| known.stat.id) == id);
-    if exchange || stays.is_none() {
+    // Others had put something else there: that is what was moved.
+    let known = moved.and_then(|moved| client.names.node(moved));
+    let is_another = !exchange && id.is_some() && known.is_some_and(|known| Some(known.stat.id) != id);
+    let came_later = known.and_then(|known| known.known).is_some_and(|known| sent < known.at);
+    if is_another {
+        if !came_later {
+            client.names.unlink(from.0, &from.1);
+        }
+        if stays.is_none() {
+            client.names.unlink(to.0, &to.1);
+        }
+    } else if exchange || stays.is_none() {
         client.names.rename((from.0, &from.1), (to.0, &to.1), exchange);
     } else if from != to && (stays != moved || !linked) {
         client.names.unlink(from.0, &from.1);
     }
     if let Some(replaced) = replaced {
         attributes::changed(client, replaced, None, sent);
+        super::session::unnamed(client, replaced);
     }
     if let (Some(moved), Some(stat)) = (moved, renamed.stat.as_ref()) {
         let is_it = client.names.node(moved).is_some_and(|node| node.stat.id == stat.id);
@@ -96,19 +108,21 @@ pub(crate) fn finish(client: &mut Client, renaming: Renaming, sent: Time, rename
     attributes::changed(client, to.0, renamed.to_dir.as_ref(), sent);
     client.answer(call, Answer::Done);
     let moved = [(from, gone), (to, there)];
-    forget_carried(client, &moved[usize::from(!exchange)..]);
+    forget_carried(client, &moved[usize::from(!exchange)..], is_another);
     if let Some(moving) = moving {
         super::write::goes_on(client, moving);
     }
 }
 
-/// The kernel goes on to believe of a name that took another's place what it was told of that one: not where nobody promised it.
-fn forget_carried(client: &mut Client, names: &[((NodeId, Vec<u8>), Known)]) {
-    if !client.config.mode.takes_leases() {
+/// The kernel goes on to believe of a name that took another's place what it was told of that one: not where nobody promised it, or
+/// where others had put something else there. Within a window it may have been told so before they did.
+fn forget_carried(client: &mut Client, names: &[((NodeId, Vec<u8>), Known)], is_another: bool) {
+    let takes_leases = client.config.mode.takes_leases();
+    if !takes_leases && client.config.mode.window().is_zero() {
         return;
     }
     for ((parent, name), known) in names {
-        if !client.trust().believes(*known) {
+        if !takes_leases || is_another || !client.trust().believes(*known) {
             client.invalidate(Invalidate::Entry { parent: *parent, name: name.clone() });
         }
     }

@@ -3,7 +3,7 @@
 use crate::call::{CallId, Handle};
 use crate::core::Client;
 use crate::files::Drained;
-use crate::operation::Pending;
+use crate::operation::{Pending, session};
 use wirefs_cache::NodeId;
 use wirefs_op::message::seek::Tseek;
 use wirefs_op::{Errno, Request};
@@ -26,6 +26,10 @@ pub(crate) fn start(
         SEEK_HOLE => true,
         _ => return Err(Errno::Invalid),
     };
+    if let Some(answer) = session::seek(client, handle, offset, whence) {
+        client.answer(call, answer?);
+        return Ok(());
+    }
     if client.files.is_writing(node) {
         client.files.contents(node).drained.push(Drained::Seek { call, handle, offset, hole });
         return Ok(());

@@ -3,10 +3,10 @@
 use crate::call::{Answer, CallId, Handle, Invalidate, WriteData};
 use crate::core::Client;
 use crate::files::Drained;
-use crate::operation::{Pending, attributes, flush, seek};
+use crate::operation::{Pending, as_opened, attributes, flush, gather, seek, session};
 use bytes::Bytes;
 use std::collections::VecDeque;
-use wirefs_cache::{Fetch, NodeId, Publish};
+use wirefs_cache::NodeId;
 use wirefs_op::limits::DATA_BYTES_MAX;
 use wirefs_op::message::put::{PutMode, Rput, Tput};
 use wirefs_op::message::target::{NOFD, Target};
@@ -60,12 +60,18 @@ pub(crate) fn start(
     (cached, kill_privileges): (bool, bool),
 ) -> Result<(), Errno> {
     let how = client.files.open(handle).ok_or(Errno::BadDescriptor)?.how;
+    client.files.kernel_uses(node);
     // Left for fsync or close to take: the kernel may cut one write into several, and shows an error of a later part as a
     // short count only.
     if let Some(errno) = client.files.error(handle) {
         return Err(errno);
     }
-    let background = client.config.mode.publish == Publish::Background && !how.sync && !how.direct;
+    let own = session::write(client, (node, handle), offset, data, how.append && !cached);
+    if let Some(answer) = own {
+        client.answer(call, answer?);
+        return Ok(());
+    }
+    let background = client.config.mode.publish.is_behind() && !how.sync && !how.direct;
     let append = how.append && !cached;
     let count = data.len() as u32;
     if data.is_empty() {
@@ -74,8 +80,21 @@ pub(crate) fn start(
     }
     let data = data.to_bytes();
     let target = client.target(node, Some(handle))?;
-    if !append {
+    let gathers = background && !append && client.config.mode.publish.gathered_bytes() > 0;
+    if !gathers {
+        gather::send(client, node);
+    }
+    if append {
+        // Where it goes nobody knows: what is known does not have it, and must not answer its writer.
+        client.files.contents(node).valid = None;
+    } else {
         took_local_effect(client, node, offset, &data);
+    }
+    if gathers {
+        gather::add(client, node, handle, offset, &data, kill_privileges);
+        let sent = client.files.unacknowledged() > behind_bytes_max(client);
+        go_behind(client, call, count, sent);
+        return Ok(());
     }
     let mut at = 0;
     while at < data.len() {
@@ -92,13 +111,54 @@ pub(crate) fn start(
         at = end;
     }
     if background {
-        if client.files.unacknowledged() > behind_bytes_max(client) {
-            client.throttled.0.push_back((call, count));
-        } else {
-            client.answer(call, Answer::Count(count));
-        }
+        let is_much = client.files.unacknowledged() > behind_bytes_max(client);
+        go_behind(client, call, count, is_much);
     }
     Ok(())
+}
+
+/// A writer goes on, or waits while too much is behind.
+fn go_behind(client: &mut Client, call: CallId, count: u32, is_much: bool) {
+    if is_much {
+        client.throttled.0.push_back((call, count));
+    } else {
+        client.answer(call, Answer::Count(count));
+    }
+}
+
+/// Sends what was written some time ago.
+pub(crate) fn behind(
+    client: &mut Client,
+    node: NodeId,
+    handle: Handle,
+    offset: u64,
+    data: &Bytes,
+    kills_privileges: bool,
+) -> Result<(), Errno> {
+    let target = client.target(node, Some(handle))?;
+    let mode = PutMode::DATA.and_if(kills_privileges, PutMode::KILL_PRIVILEGES);
+    for (index, at) in (0..data.len()).step_by(DATA_BYTES_MAX).enumerate() {
+        let piece = data.slice(at..data.len().min(at + DATA_BYTES_MAX));
+        let offset = offset + (index * DATA_BYTES_MAX) as u64;
+        send(client, node, target.clone(), mode, offset, piece, None);
+    }
+    Ok(())
+}
+
+/// What a change that is sent once more waits for.
+pub(crate) fn again(client: &mut Client, node: NodeId, request: &Request) -> Pending {
+    let (bytes, end) = match request {
+        Request::Put(put) if put.mode.has(PutMode::DATA) => {
+            let bytes = put.data.0.len() as u64;
+            (bytes, Some(put.offset + bytes))
+        }
+        _ => (0, None),
+    };
+    begins(client, node, bytes);
+    if let Some(end) = end {
+        client.files.reaches(node, end);
+    }
+    Pending::Write(Writing { node, bytes, end, waits: None })
 }
 
 fn send(
@@ -128,7 +188,7 @@ fn took_local_effect(client: &mut Client, node: NodeId, offset: u64, data: &Byte
         known.stat.size = known.stat.size.max(end);
     }
     client.names.changing(node, client.now);
-    if client.config.mode.fetch == Fetch::Blocks {
+    if client.config.mode.fetch.is_kept() {
         client.files.remember_written(node, offset, data.clone());
     }
 }
@@ -184,6 +244,7 @@ pub(crate) fn failed(client: &mut Client, writing: Writing, errno: Errno) {
 
 /// An own change of the node is on its way: what the server says of it meanwhile may be older or newer than that.
 pub(crate) fn begins(client: &mut Client, node: NodeId, bytes: u64) {
+    as_opened::outdated(client, node);
     client.files.write_sent(node, bytes);
     client.names.hold(node);
 }
@@ -206,6 +267,10 @@ pub(crate) fn goes_on(client: &mut Client, node: NodeId) {
             Drained::Fsync { call, handle } => super::commit::drained(client, call, handle),
             Drained::Seek { call, handle, offset, hole } => {
                 seek::send(client, call, node, handle, offset, hole)
+            }
+            Drained::Open(opening) => {
+                session::go_on(client, node, opening);
+                Ok(())
             }
         };
         if let Err(errno) = result {

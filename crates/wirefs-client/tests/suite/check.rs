@@ -214,7 +214,7 @@ impl Play {
         let floor = busy.floors.get(&(dir, name.to_vec())).copied().unwrap_or(0);
         let meant = |state: usize| self.world.history.0[state].1.name(dir, name);
         let states = self.states(self.believed(since), self.world.now);
-        let states = self.world.without_own(seat, busy.at, states, |a, b| meant(a) == meant(b));
+        let states = self.world.without_own(seat, since, states, |a, b| meant(a) == meant(b));
         let mut states = states.into_iter().filter(|state| *state >= floor);
         let is_it = |state: usize| meant(state).map(|id| id.ino) == found;
         assert!(
@@ -315,7 +315,9 @@ impl Play {
             let of_file = put.target.id == Some(begun.file) && !put.mode.has(PutMode::CREATE);
             let is_it = match &begun.change {
                 OwnChange::Write { offset, data } => {
-                    put.offset == *offset && put.data.0.as_ref() == data.as_slice()
+                    // What was gathered goes with what was written beside it.
+                    let start = offset.checked_sub(put.offset).map(|start| start as usize);
+                    start.and_then(|start| put.data.0.get(start..start + data.len())) == Some(data)
                 }
                 OwnChange::Size(size) => put.set.size == Some(*size),
                 OwnChange::Mode(mode) => put.set.mode == Some(*mode),

@@ -1,10 +1,10 @@
 //! What becomes of requests that are under way when the connection breaks, and of replies that own changes overtook.
 
 use crate::config;
-use crate::deeds::{READ_WRITE, create, handle};
+use crate::deeds::{READ_WRITE, create, handle, write};
 use crate::world::{Delays, STEADY, World};
 use std::time::Duration;
-use wirefs_client::call::{Answer, Call, ROOT};
+use wirefs_client::call::{Answer, Call, OpenHow, ROOT};
 
 /// What client 0 sends once its connection broke with the closing of a file on the wire.
 fn sent_after_a_release(resumed: bool) -> Vec<&'static str> {
@@ -44,5 +44,43 @@ fn a_lookup_that_was_asked_before_an_own_creation_does_not_take_the_name_away() 
         let read = Call::Read { node: entry.node, handle: opened, offset: 0, count: 10 };
         let read = world.ask(0, read);
         assert!(matches!(read, Answer::Data(_)), "seed {seed}: {read:?}");
+    }
+}
+
+/// Changes that cannot be done twice: their replies are lost with the connection, at each moment of their way.
+#[test]
+fn changes_whose_replies_were_lost_are_answered_by_the_session_as_if_nothing_had_been() {
+    for late in (0..130).step_by(5) {
+        let mut world = World::new(late, config("window"), 1, STEADY);
+        let appended = world.file(0, ROOT, b"appended", b"one");
+        let removed = world.file(0, ROOT, b"removed", b"");
+        world.file(0, ROOT, b"old", b"");
+        let how = OpenHow { append: true, ..READ_WRITE };
+        let file = handle(world.ask(0, Call::Open { node: appended, how }));
+        world.settle();
+        let changes = [
+            Call::Mkdir { parent: ROOT, name: b"made", mode: 0o755, umask: 0 },
+            Call::Unlink { parent: ROOT, name: b"removed" },
+            Call::Rename { parent: ROOT, name: b"old", to_parent: ROOT, to_name: b"new", flags: 0 },
+            Call::Link { node: removed, parent: ROOT, name: b"linked" },
+            create(ROOT, b"created"),
+            Call::Fsync { node: appended, handle: file, data_only: false },
+        ];
+        world.ask(0, write(appended, file, 3, b"two"));
+        let calls = changes.map(|call| world.call(0, call));
+        world.pass(Duration::from_millis(late));
+        world.cut(0, Duration::from_secs(1), true);
+        for (index, call) in calls.into_iter().enumerate() {
+            let answer = world.wait(0, call);
+            // The file to link is gone by then, whoever is asked.
+            assert_eq!(
+                matches!(answer, Answer::Fail(_)),
+                index == 3,
+                "after {late} ms, change {index}: {answer:?}"
+            );
+        }
+        let read = world.ask(0, Call::Read { node: appended, handle: file, offset: 0, count: 10 });
+        assert_eq!(read, Answer::Data(b"onetwo".as_slice().into()), "after {late} ms");
+        world.settle();
     }
 }

@@ -5,7 +5,9 @@ use crate::deeds::{create, readdir};
 use bytes::Bytes;
 use wirefs_client::call::{Answer, Call, ROOT};
 use wirefs_model::Dice;
+use wirefs_op::find_listing::{FindDirectory, FindWriter};
 use wirefs_op::limits::DATA_BYTES_MAX;
+use wirefs_op::message::find::{FindMode, Rfind};
 use wirefs_op::message::flush::Rflush;
 use wirefs_op::message::get::{GotMode, Rget};
 use wirefs_op::message::ping::Rping;
@@ -13,7 +15,7 @@ use wirefs_op::message::put::Rput;
 use wirefs_op::message::remove::Rremove;
 use wirefs_op::message::target::{Fd, NOFD};
 use wirefs_op::wire::Data;
-use wirefs_op::{Errno, Kind, Reply, Tag};
+use wirefs_op::{Errno, Kind, Reply, Tag, TreePath};
 
 #[test]
 fn a_reply_to_no_request_is_the_servers_fault() {
@@ -115,7 +117,12 @@ fn random_replies_never_panic_and_answer_no_call_twice() {
             }
             let Some((tag, _)) = alone.asked.front().cloned() else { continue };
             let reply = random_reply(&mut dice);
-            let last = !matches!(&reply, Reply::Get(got) if !got.mode.has(GotMode::LAST));
+            let goes_on = |reply: &Reply| match reply {
+                Reply::Get(got) => !got.mode.has(GotMode::LAST),
+                Reply::Find(found) => !found.mode.has(FindMode::LAST),
+                _ => false,
+            };
+            let last = !goes_on(&reply);
             if last || dice.chance(1, 4) {
                 alone.asked.pop_front();
             }
@@ -137,10 +144,11 @@ fn random_reply(dice: &mut Dice) -> Reply {
         1 => listing(&[b"a", b"x", b"a"], ino),
         _ => Bytes::from(vec![3; dice.below(DATA_BYTES_MAX as u64 + 1) as usize]),
     };
-    match dice.below(6) {
+    match dice.below(7) {
         0 => Reply::Error(Errno::Stale.into()),
         1 => Reply::Remove(Rremove { dir: about }),
-        2 => Reply::Put(Rput { fd: Fd(3), count: 9, offset: u64::MAX, before: 3, stat: about, dir: None }),
+        2 => random_stream(dice),
+        3 => Reply::Put(Rput { fd: Fd(3), count: 9, offset: u64::MAX, before: 3, stat: about, dir: None }),
         _ => Reply::Get(Rget {
             fd: if dice.chance(1, 2) { Fd(3) } else { NOFD },
             mode: GotMode(dice.below(64) as u16),
@@ -148,6 +156,31 @@ fn random_reply(dice: &mut Dice) -> Reply {
             data: Data(data),
         }),
     }
+}
+
+/// Records of directories and entries in any order, or none.
+fn random_stream(dice: &mut Dice) -> Reply {
+    let mut writer = FindWriter::new(4096);
+    for _ in 0..dice.below(6) {
+        let ino = dice.below(12);
+        if dice.chance(1, 2) {
+            let names = [b"".as_slice(), b"x", b"a", b"a/b"];
+            let path = TreePath::from_bytes(Bytes::from_static(dice.one_of(&names))).unwrap();
+            let kind = if dice.chance(1, 2) { Kind::Directory } else { Kind::File };
+            let (begins, ends) = (dice.chance(3, 4), dice.chance(3, 4));
+            writer.directory(&FindDirectory { path, stat: stat(ino, kind, 0), begins, ends });
+        } else if !writer.is_empty() {
+            let kind = if dice.chance(1, 2) { Kind::Directory } else { Kind::File };
+            let contents = (kind == Kind::File).then_some(b"hello".as_slice());
+            writer.entry(dice.one_of(&[b"x".as_slice(), b"f", b"a"]), &stat(ino, kind, 5), contents);
+        }
+    }
+    let mut data = writer.finish();
+    if dice.chance(1, 8) {
+        data.truncate(data.len() / 2);
+    }
+    let mode = if dice.chance(1, 2) { FindMode::LAST } else { FindMode::NONE };
+    Reply::Find(Rfind { mode, data: Data(data) })
 }
 
 #[test]

@@ -4,6 +4,7 @@
 #![allow(clippy::disallowed_macros, reason = "a test that fails says what came before")]
 
 mod alone;
+mod appends;
 mod budgets;
 mod check;
 mod cuts;
@@ -11,10 +12,14 @@ mod deeds;
 mod history;
 mod hostile;
 mod leases;
+mod modes;
 mod pages;
 mod program;
 mod property;
 mod recalls;
+mod remounts;
+mod replaced;
+mod streams;
 mod world;
 
 use std::time::Duration;

@@ -8,7 +8,7 @@ use std::time::Duration;
 const UNSTEADY: Delays = Delays { wire: (1_000, 60_000), server: (0, 30_000), kernel: (0, 0) };
 
 /// Seeds that found something once, by mode and by whether connections break. They always run.
-const KEPT: [(&str, bool, u64); 8] = [
+const KEPT: [(&str, bool, u64); 13] = [
     // A lookup overtaken by an own creation took the new file its only name.
     ("window", true, 166),
     // Contents were believed for as long as own changes were under way.
@@ -24,11 +24,21 @@ const KEPT: [(&str, bool, u64); 8] = [
     ("window", false, 1001),
     // A size asked for before two writes, and answered between their replies, knew of the second one only.
     ("window", false, 1471),
+    // What a change of attributes was answered came to the kernel behind a recall of the file.
+    ("lease+strict", false, 172),
+    // A read that others overtook again and again ended in EIO.
+    ("lease", false, 488),
+    // A listing was judged by when it was read, not by when it was opened.
+    ("lease", true, 307),
+    // The size that a file was opened with was shown for what was written through another descriptor since.
+    ("window", false, 17),
+    // A write that was gathered while an fsync waited for the one before was never sent.
+    ("lazy=4k", false, 9),
 ];
 
 /// The seeds to run: `WIREFS_SEED` is one, `WIREFS_SEEDS` how many from 0 on, the kept ones first.
 #[expect(clippy::disallowed_methods, reason = "a test is told how long to go on")]
-fn seeds(mode: &str, cuts: bool, usual: u64) -> Vec<u64> {
+pub(crate) fn seeds(mode: &str, cuts: bool, usual: u64) -> Vec<u64> {
     let told = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().expect("a number"));
     if let Some(seed) = told("WIREFS_SEED") {
         return vec![seed];
@@ -37,7 +47,7 @@ fn seeds(mode: &str, cuts: bool, usual: u64) -> Vec<u64> {
     kept.map(|(.., seed)| *seed).chain(0..told("WIREFS_SEEDS").unwrap_or(usual)).collect()
 }
 
-struct Running(&'static str, u64);
+pub(crate) struct Running(pub(crate) &'static str, pub(crate) u64);
 
 impl Drop for Running {
     fn drop(&mut self) {
@@ -55,11 +65,23 @@ fn run(mode: &'static str, cuts: bool) {
 const LEASED: Delays = Delays { kernel: (0, 20_000), ..UNSTEADY };
 
 fn run_with(name: &'static str, modes: [&str; 2], delays: Delays, cuts: bool, usual: u64) {
+    run_on(name, modes, delays, (cuts, false), usual);
+}
+
+fn run_on(name: &'static str, modes: [&str; 2], delays: Delays, (cuts, stores): (bool, bool), usual: u64) {
     for seed in seeds(name, cuts, usual) {
         let _running = Running(name, seed);
         let configs = modes.map(config);
-        let world = World::of(seed, &configs, delays);
-        let mut play = Play::new(world, configs[0].mode.window(), cuts);
+        let mut world = World::of(seed, &configs, delays);
+        world.damages = stores;
+        if stores {
+            for seat in 0..modes.len() {
+                world.use_store(seat);
+                world.seats[seat].client.bound_names(5, 4);
+            }
+        }
+        let window = configs.iter().map(|config| config.mode.window()).max().unwrap_or_default();
+        let mut play = Play::new(world, window, cuts);
         play.run(150);
         play.clear();
     }
@@ -73,6 +95,19 @@ fn a_window_client_sees_its_own_changes_at_once_and_others_within_the_window() {
 #[test]
 fn a_strict_client_sees_the_tree_as_it_is_during_each_call() {
     run("strict", false);
+}
+
+/// S-39
+#[test]
+fn a_lazy_client_sees_its_own_changes_at_once_and_others_within_the_window() {
+    run_with("lazy=4k", ["lazy=4k"; 2], UNSTEADY, false, 40);
+    run_with("lazy=4k", ["lazy=4k", "window"], UNSTEADY, true, 20);
+}
+
+#[test]
+fn a_commit_client_sees_what_a_window_client_does() {
+    run_with("commit", ["commit", "window"], UNSTEADY, false, 30);
+    run_with("commit", ["commit"; 2], UNSTEADY, true, 20);
 }
 
 #[test]
@@ -101,4 +136,11 @@ fn a_lease_client_sees_what_one_without_leases_does() {
 fn lease_clients_stay_right_although_connections_break() {
     run_with("lease", ["lease", "lease"], LEASED, true, 30);
     run_with("lease+strict", ["lease", "strict"], LEASED, true, 30);
+}
+
+#[test]
+fn clients_that_keep_contents_on_disk_see_the_same() {
+    run_on("lease", ["lease", "lease"], LEASED, (false, true), 40);
+    run_on("lease+strict", ["lease", "window"], LEASED, (true, true), 20);
+    run_on("window", ["window", "window"], UNSTEADY, (false, true), 20);
 }

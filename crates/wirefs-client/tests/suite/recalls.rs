@@ -6,11 +6,13 @@ use std::time::Duration;
 use wirefs_client::call::{Answer, Call, Entry, Handle, Invalidate, NodeId, ROOT};
 use wirefs_model::Dice;
 use wirefs_op::limits::RECALL_ITEMS_MAX;
+use wirefs_op::listing::ListingWriter;
 use wirefs_op::message::get::{GotMode, Rget};
+use wirefs_op::message::put::Rput;
 use wirefs_op::message::recall::{RecallItem, Rrecall};
 use wirefs_op::message::target::{Fd, NOFD};
 use wirefs_op::wire::Data;
-use wirefs_op::{FileId, Kind, NOTAG, Reply, Request, Stat, Tag};
+use wirefs_op::{DirEntry, FileId, Kind, NOTAG, Reply, Request, SetStat, Stat, Tag};
 
 const FOREVER: Duration = Duration::MAX;
 
@@ -100,7 +102,7 @@ fn the_kernel_forgets_before_the_recall_is_answered() {
     let (mut alone, node) = with_file();
     assert_eq!(alone.recall(3, vec![whole(9)]), [forget_node(node), Told::Recalled(3)]);
     let told = alone.recall(4, vec![named(1, b"f")]);
-    assert_eq!(told, [forget_name(ROOT, b"f"), forget_node(ROOT), Told::Recalled(4)]);
+    assert_eq!(told, [forget_name(ROOT, b"f"), forget_node(ROOT), forget_node(node), Told::Recalled(4)]);
     let call = alone.call(getattr(node));
     assert_eq!((alone.answer(call), alone.asked.len()), (None, 1));
 }
@@ -139,9 +141,55 @@ fn overtaken_by(items: Vec<RecallItem>) -> (Duration, Duration) {
 fn what_was_asked_for_before_a_recall_is_not_leased_by_its_reply() {
     assert_eq!(overtaken_by(vec![whole(8), named(1, b"g")]), (FOREVER, FOREVER));
     assert_eq!(overtaken_by(vec![whole(9)]), (FOREVER, Duration::ZERO));
-    assert_eq!(overtaken_by(vec![named(1, b"f")]), (Duration::ZERO, FOREVER));
-    assert_eq!(overtaken_by(vec![whole(1)]), (Duration::ZERO, FOREVER));
+    // Who watches a directory hears of what is in it by its names alone.
+    assert_eq!(overtaken_by(vec![named(1, b"f")]), (Duration::ZERO, Duration::ZERO));
+    assert_eq!(overtaken_by(vec![whole(1)]), (Duration::ZERO, Duration::ZERO));
     assert_eq!(overtaken_by(vec![]), (Duration::ZERO, Duration::ZERO));
+}
+
+#[test]
+fn the_answer_to_a_change_of_attributes_lasts_for_no_time_and_comes_after_what_it_makes_forgotten() {
+    let (mut alone, node) = with_file();
+    let set = SetStat { mode: Some(0o600), ..SetStat::default() };
+    let call = alone.call(Call::Setattr { node, handle: None, set, kill_privileges: false });
+    let tag = alone.next();
+    alone.told.clear();
+    let now = Stat { version: 9, ..leased(9, Kind::File, 5) };
+    // Version 8 is somebody else's.
+    let put = Rput { fd: NOFD, count: 0, offset: 0, before: 8, stat: Some(now), dir: None };
+    alone.reply(tag, &Reply::Put(put)).unwrap();
+    assert_eq!(alone.told, [forget_node(node)]);
+    let Some(Answer::Attr(_, ttl)) = alone.answer(call) else { panic!("no attributes") };
+    assert_eq!(*ttl, Duration::ZERO, "a recall may come before the kernel takes it in");
+}
+
+#[test]
+fn a_recalled_name_takes_along_the_file_that_it_means() {
+    let (mut alone, node) = with_file();
+    let told = alone.recall(3, vec![named(1, b"f")]);
+    assert_eq!(told, [forget_name(ROOT, b"f"), forget_node(ROOT), forget_node(node), Told::Recalled(3)]);
+    assert_eq!(alone.client.snapshot().cached_bytes, 0);
+    let call = alone.call(getattr(node));
+    assert_eq!(alone.answer(call), None, "what was changed outside is asked for");
+}
+
+#[test]
+fn what_a_listing_says_of_a_name_that_is_taken_back_while_it_is_read_is_not_leased() {
+    let mut alone = Alone::leased();
+    let call = alone.call(Call::Opendir { node: ROOT });
+    let tag = alone.next();
+    let mode = GotMode::LAST.and(GotMode::DATA);
+    let mut writer = ListingWriter::new(1000);
+    for (name, ino) in [(b"f", 100), (b"g", 101)] {
+        assert!(writer.push(&DirEntry { name: name.to_vec(), next: ino, stat: leased(ino, Kind::File, 3) }));
+    }
+    alone.reply(tag, &got(mode, Some(leased(1, Kind::Directory, 0)), &writer.finish())).unwrap();
+    let Some(Answer::Opened(handle, _)) = alone.answer(call).cloned() else { panic!() };
+    alone.recall(1, vec![named(1, b"f")]);
+    let call = alone.call(readdir(ROOT, handle, 0));
+    let Some(Answer::Listing(listed)) = alone.answer(call) else { panic!() };
+    let told: Vec<_> = listed.iter().map(|entry| entry.entry.map(|entry| entry.attr_ttl)).collect();
+    assert_eq!(told, [None, None, None, Some(FOREVER)], "of f, nothing is said that would last");
 }
 
 #[test]

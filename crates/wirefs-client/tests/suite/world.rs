@@ -2,6 +2,7 @@
 //! determines. Time passes only from event to event.
 
 mod attach;
+mod disk;
 mod grants;
 mod kernel;
 mod notes;
@@ -14,7 +15,8 @@ use notices::Notice;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 use std::time::Duration;
-use wirefs_client::call::{Answer, Call, CallId, Caller, Invalidate};
+use wirefs_cache::Piece;
+use wirefs_client::call::{Answer, Call, CallId, Caller, Invalidate, NodeId};
 use wirefs_client::{Client, Config, Lane, Output};
 use wirefs_model::{Dice, ModelTree};
 use wirefs_op::message::attach::Watch;
@@ -48,6 +50,10 @@ pub(crate) struct Seat {
     pub(crate) answers: BTreeMap<CallId, (Time, Answer)>,
     pub(crate) invalidated: Vec<Invalidate>,
     pub(crate) hang_ups: usize,
+    /// Names that its kernel was to let go of.
+    pub(crate) let_go: Vec<(NodeId, Vec<u8>)>,
+    /// Contents on disk, where the client has one.
+    pub(crate) disk: BTreeMap<Piece, Bytes>,
     /// The most requests that were under way at once.
     pub(crate) in_flight_max: u64,
 }
@@ -64,6 +70,8 @@ enum Event {
     Answered(usize, CallId, Box<Answer>),
     ServerTick,
     Tick(usize),
+    /// A piece was looked for on disk.
+    Loaded(usize, Piece),
     Restore(usize, bool),
 }
 
@@ -95,8 +103,12 @@ pub(crate) struct World {
     delays: Delays,
     /// Whether changes are recorded in the history.
     pub(crate) records: bool,
+    /// Whether disks have faults.
+    pub(crate) damages: bool,
     /// The changes that were carried out.
     pub(crate) applied: Vec<Applied>,
+    /// The change whose reply the server is about to send.
+    answering: Option<usize>,
     /// What was sent and what came, for people.
     pub(crate) log: Vec<String>,
 }
@@ -166,7 +178,9 @@ impl World {
             connections: 0,
             delays,
             records: false,
+            damages: false,
             applied: Vec::new(),
+            answering: None,
             log: Vec::new(),
         };
         for config in configs {
@@ -222,7 +236,8 @@ impl World {
     fn carry_out(&mut self, output: wirefs_server::Output) {
         match output {
             wirefs_server::Output::Reply { connection, tag, reply } => {
-                self.reply(connection, tag, &reply, None);
+                let change = if matches!(reply, Reply::Recall(_)) { None } else { self.answering.take() };
+                self.reply(connection, tag, &reply, change);
             }
             wirefs_server::Output::Execute(job) => {
                 let delay = self.delay(self.delays.server);
@@ -265,7 +280,7 @@ impl World {
     }
 
     /// These states, and those before them that differ for whoever asks in nothing but what a client itself changed and had no answer
-    /// to at `at`: under a lease it goes on to believe what was before.
+    /// to before `at`: under a lease it goes on to believe what was before.
     pub(crate) fn without_own(
         &self,
         seat: usize,
@@ -277,7 +292,7 @@ impl World {
         let is_own = |state: usize| {
             let found = self.applied.binary_search_by_key(&state, |applied| applied.state).ok();
             found.and_then(|found| self.applied.get(found)).is_some_and(|applied| {
-                applied.seat == seat && applied.answered.is_none_or(|answered| answered > at)
+                applied.seat == seat && applied.answered.is_none_or(|answered| answered >= at)
             })
         };
         while self.seats[seat].takes_leases && first > 0 && (is_same(first - 1, first) || is_own(first)) {
@@ -309,6 +324,12 @@ impl World {
                     let connection = self.seats[seat].connection;
                     self.tell_kernel(seat, Notice::Send(connection, frame.to_body()));
                 }
+                // What a kernel lets go of it gives back, or not: programs forget at random.
+                Output::LetGo(parent, name) => self.seats[seat].let_go.push((parent, name)),
+                Output::Load(piece) => self.load(seat, piece),
+                Output::Keep(piece, data) => {
+                    self.seats[seat].disk.insert(piece, data);
+                }
                 Output::HangUp => self.seats[seat].hang_ups += 1,
             }
         }
@@ -318,7 +339,10 @@ impl World {
 
     fn send(&mut self, seat: usize, body: Bytes, lane: Lane) {
         let (_, request) = Request::decode(body.clone()).expect("the client's frames are well formed");
-        self.seats[seat].sent.push(request.name());
+        // It goes with the change behind it.
+        if !matches!(request, Request::Number(_)) {
+            self.seats[seat].sent.push(request.name());
+        }
         self.note_request(seat, &request);
         let Some(connection) = self.seats[seat].connection else {
             panic!("a frame without a connection");
@@ -346,10 +370,21 @@ impl World {
             Event::Arrive(connection, body) => self.handle(Input::Received(connection, body)),
             Event::Execute(job) => self.execute(job),
             Event::Queue(job, replies, change) => {
-                if let Some(connection) = job.connection {
-                    for reply in &replies {
-                        self.reply(connection, job.tag, reply, change);
+                match (job.order, job.connection) {
+                    // The server's core knows where a change is waited for by now.
+                    (Order::Change, _) => {
+                        self.answering = change;
+                        for reply in replies {
+                            self.handle(Input::Answered(job.key, reply));
+                        }
+                        self.answering = None;
                     }
+                    (Order::Turn | Order::Free, Some(connection)) => {
+                        for reply in &replies {
+                            self.reply(connection, job.tag, reply, change);
+                        }
+                    }
+                    (Order::Turn | Order::Free, None) => {}
                 }
                 self.handle(Input::Finished(job.key));
             }
@@ -369,6 +404,7 @@ impl World {
                 self.outputs(seat);
                 self.after(Duration::from_millis(500), Event::Tick(seat));
             }
+            Event::Loaded(seat, piece) => self.loaded(seat, piece),
             Event::Restore(seat, resumed) => self.restore(seat, resumed),
             Event::Noticed(seat) => self.noticed(seat),
             Event::Answered(seat, id, answer) => self.take_answer(seat, id, *answer),

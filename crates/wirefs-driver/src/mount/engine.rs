@@ -4,6 +4,7 @@ use super::MountPlan;
 use super::handshake::Attached;
 use super::notices::{Notice, Notices};
 use super::status::MountStatus;
+use super::store::{Left, Store};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,15 +12,24 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 use wirefs_carrier::{Class, Closer, Outbox, PeerInfo};
 use wirefs_client::call::{Answer, Call, CallId, Caller, ROOT};
-use wirefs_client::{Client, Config, Lane, Output};
+use wirefs_client::{Client, Config, Lane, Loaded, Output};
 use wirefs_fuse::Reply;
 use wirefs_op::message::version::SessionId;
 use wirefs_op::{Errno, Frame, Time};
+use wirefs_store::Snapshot;
 
 /// Ids of our own calls; the kernel's count up from 2.
 const OWN_CALLS: u64 = 1 << 63;
 /// How long an unmount waits for what is on its way, when callers would have waited for ever.
 const SETTLE: Duration = Duration::from_secs(30);
+
+/// How long a mount that takes over what an earlier one knew waits for the server to say that it counts.
+const FIRST_SIGN: Duration = Duration::from_secs(2);
+
+/// Who the server is, as far as its carrier tells.
+pub(super) fn identity(peer: &PeerInfo) -> Vec<u8> {
+    peer.identity.map(|key| key.fingerprint().to_string().into_bytes()).unwrap_or_default()
+}
 
 /// Who waits for an answer.
 pub(super) enum Waiting {
@@ -44,6 +54,7 @@ pub(super) struct Engine {
     started: Instant,
     state: Mutex<State>,
     pub(super) session: SessionId,
+    pub(super) store: Option<Arc<Store>>,
     config: Config,
     pub(super) notices: Notices,
     stopped: AtomicBool,
@@ -55,12 +66,19 @@ pub(super) struct Engine {
 #[derive(Default)]
 pub(super) struct Work {
     answers: Vec<(Waiting, Answer)>,
+    /// What the kernel is told behind the answers.
+    notices: Vec<Notice>,
     flush: Option<Outbox>,
     hang_up: Option<Closer>,
 }
 
 impl Engine {
-    pub(super) fn new(plan: &MountPlan, session: SessionId, attached: &Attached) -> Engine {
+    pub(super) fn new(
+        plan: &MountPlan,
+        session: SessionId,
+        attached: &Attached,
+        store: Option<Store>,
+    ) -> Engine {
         let config = Config {
             mode: plan.mode,
             deadline: plan.deadline,
@@ -69,7 +87,11 @@ impl Engine {
             cache_bytes_max: plan.cache_bytes_max,
             name_ttl_max: None,
         };
-        let client = Client::new(config, attached.attachment.clone(), Time(0));
+        // Later than 0, up to which nothing is leased: what came with the tree is.
+        let mut client = Client::new(config, attached.attachment.clone(), Time(1));
+        if store.is_some() {
+            client.use_store();
+        }
         Engine {
             started: Instant::now(),
             state: Mutex::new(State {
@@ -82,6 +104,7 @@ impl Engine {
                 peer: attached.carrier.peer.clone(),
             }),
             session,
+            store: store.map(Arc::new),
             config,
             notices: Notices::default(),
             stopped: AtomicBool::new(false),
@@ -108,7 +131,7 @@ impl Engine {
         let result = change(&mut state, now);
         let work = self.collect(&mut state);
         drop(state);
-        work.carry_out();
+        work.carry_out(&self.notices);
         result
     }
 
@@ -126,20 +149,42 @@ impl Engine {
                     state.signalled.remove(&call);
                     if let Some(waiting) = state.waiting.remove(&call) {
                         state.delayed.insert(call);
-                        self.notices.push(Notice::Answer(call, waiting, answer));
+                        work.notices.push(Notice::Answer(call, waiting, answer));
                     }
                 }
                 Output::Send(frame, Lane::Changes) => work.send(state, frame, Class::Bulk),
                 Output::Send(frame, Lane::Queries) => work.send(state, frame, Class::Urgent),
-                Output::SendAfter(frame) if self.notices.is_idle() => work.send(state, frame, Class::Urgent),
+                Output::SendAfter(frame) if work.notices.is_empty() && self.notices.is_idle() => {
+                    work.send(state, frame, Class::Urgent)
+                }
                 Output::SendAfter(frame) => {
                     if let Some(outbox) = state.outbox.clone() {
-                        self.notices.push(Notice::Frame(outbox, frame));
+                        work.notices.push(Notice::Frame(outbox, frame));
                     }
                 }
-                Output::Invalidate(what) => self.notices.push(Notice::Invalidate(what)),
+                Output::Invalidate(what) => work.notices.push(Notice::Invalidate(what)),
+                Output::LetGo(parent, name) => work.notices.push(Notice::LetGo(parent, name)),
+                Output::Load(piece) => {
+                    let loaded = match &self.store {
+                        Some(store) => store.load(piece),
+                        None => Some(Loaded::Nothing),
+                    };
+                    if let Some(loaded) = loaded {
+                        let now = self.now();
+                        state.client.loaded(now, piece, loaded);
+                    }
+                }
+                Output::Keep(piece, data) => {
+                    if let Some(store) = &self.store {
+                        store.keep(piece, data);
+                    }
+                }
                 Output::HangUp => work.hang_up = state.closer.clone(),
             }
+        }
+        if work.answers.is_empty() {
+            // Before anybody else can find the queue idle.
+            work.notices.drain(..).for_each(|notice| self.notices.push(notice));
         }
         work
     }
@@ -168,6 +213,46 @@ impl Engine {
         while Instant::now() < until && !self.lock().client.is_settled() {
             self.pause(Duration::from_millis(5));
         }
+    }
+
+    /// Takes over what an earlier mount knew, before anything else is done.
+    pub(super) fn take_over(&self, left: Left) {
+        let mut state = self.lock();
+        let count = left.listings.len() as u64;
+        if left.root == state.client.root_id()
+            && state.client.import(left.listings)
+            && let Some(store) = &self.store
+        {
+            store.took(count);
+        }
+    }
+
+    /// Waits for a sign of life from the server, if one is on its way, but not for long.
+    pub(super) fn hear(&self) {
+        let until = Instant::now() + FIRST_SIGN;
+        while Instant::now() < until && !self.lock().client.is_settled() {
+            self.pause(Duration::from_millis(1));
+        }
+    }
+
+    /// The mount is stopped: leaves what it knew for the next one.
+    pub(super) fn leave(&self) {
+        let Some(store) = &self.store else { return };
+        let (snapshot, pieces) = {
+            let mut state = self.lock();
+            let now = self.now();
+            // From here on nothing is taken back that could be answered, and what has no answer is not believed.
+            state.client.lost(now);
+            let pieces = state.client.pieces().collect();
+            let snapshot = self.config.mode.takes_leases().then(|| Snapshot {
+                session: self.session,
+                root: state.client.root_id(),
+                identity: identity(&state.peer),
+                listings: state.client.export(),
+            });
+            (snapshot, pieces)
+        };
+        store.leave(snapshot.as_ref(), pieces);
     }
 
     pub(super) fn stop(&self) {
@@ -203,6 +288,7 @@ impl Engine {
             mode: self.config.mode,
             deadline: self.config.deadline,
             snapshot: state.client.snapshot(),
+            store: self.store.as_ref().map(|store| store.status()),
             up_for: self.started.elapsed(),
         }
     }
@@ -217,10 +303,11 @@ impl Work {
         }
     }
 
-    fn carry_out(self) {
+    fn carry_out(self, notices: &Notices) {
         for (waiting, answer) in self.answers {
             waiting.answer(answer);
         }
+        self.notices.into_iter().for_each(|notice| notices.push(notice));
         if let Some(outbox) = self.flush {
             outbox.flush();
         }

@@ -9,7 +9,7 @@ use wirefs_carrier::{Carrier, CarrierLost, DialError, SendProgress};
 use wirefs_client::Attachment;
 use wirefs_op::limits::MESSAGE_BYTES_MAX;
 use wirefs_op::message::attach::Tattach;
-use wirefs_op::message::version::{FEATURE_LEASES, SessionId, Tversion, VERSION};
+use wirefs_op::message::version::{FEATURE_LEASES, FEATURE_LEDGER, SessionId, Tversion, VERSION};
 use wirefs_op::wire::{Malformed, Text};
 use wirefs_op::{NOTAG, Reply, Request, Tag, TreePath};
 
@@ -83,7 +83,7 @@ pub(super) fn shake_hands(
         .ok_or_else(|| ConnectError::Path(shown_path.clone()))?;
     let patience = Patience::start(&carrier);
     let result = (|| {
-        let features = if plan.mode.takes_leases() { FEATURE_LEASES } else { 0 };
+        let features = FEATURE_LEDGER | if plan.mode.takes_leases() { FEATURE_LEASES } else { 0 };
         let version =
             Tversion { msize: MESSAGE_BYTES_MAX as u32, version: Text::new(VERSION), features, session };
         let attach = Tattach { uname: Text::new(plan.user.as_bytes()), path };
@@ -119,6 +119,7 @@ pub(super) fn shake_hands(
             acts_for_callers: attach.acts_for_callers,
             read_only: attach.read_only,
             boot: version.boot,
+            ledger: (version.features & FEATURE_LEDGER != 0).then_some(version.number),
             leases: attach.leases.filter(|_| version.features & features & FEATURE_LEASES != 0),
         };
         Ok((attachment, version.resumed, early))

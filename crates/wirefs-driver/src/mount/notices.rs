@@ -27,6 +27,8 @@ pub(super) const FRAME_MAX: Duration = Duration::from_secs(3);
 /// What is to be told, in order.
 pub(super) enum Notice {
     Invalidate(Invalidate),
+    /// A name that the kernel is to let go of, as far as nobody uses it.
+    LetGo(NodeId, Vec<u8>),
     /// An answer whose caller must not go on before what came earlier is forgotten.
     Answer(CallId, Waiting, Answer),
     /// A frame that says that what came earlier is forgotten, for the connection on which that was asked: another one's outbox
@@ -93,7 +95,7 @@ impl Notices {
                 }
                 queue.names += usize::from(matches!(what, Invalidate::Entry { .. }));
             }
-            Notice::Answer(..) => {}
+            Notice::Answer(..) | Notice::LetGo(..) => {}
             Notice::Frame(..) => {
                 queue.frames += 1;
                 self.framed.notify_one();
@@ -168,7 +170,7 @@ impl Queue {
                 self.names -= usize::from(matches!(what, Invalidate::Entry { .. }));
                 Some(what.clone())
             }
-            Notice::Answer(..) => None,
+            Notice::Answer(..) | Notice::LetGo(..) => None,
             Notice::Frame(..) => {
                 self.frames -= 1;
                 None
@@ -207,7 +209,7 @@ impl Queue {
                 }
                 true
             }
-            Notice::Answer(..) => true,
+            Notice::Answer(..) | Notice::LetGo(..) => true,
         });
         self.frames = 0;
         stuck

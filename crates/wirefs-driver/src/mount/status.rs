@@ -1,5 +1,6 @@
 //! What a mount tells of itself.
 
+use super::store::StoreStatus;
 use std::path::PathBuf;
 use std::time::Duration;
 use wirefs_cache::Mode;
@@ -19,6 +20,8 @@ pub struct MountStatus {
     pub deadline: Option<Duration>,
     /// What the core has done and is doing.
     pub snapshot: Snapshot,
+    /// What it has on disk; `None`: nothing.
+    pub store: Option<StoreStatus>,
     /// Since when it is mounted.
     pub up_for: Duration,
 }

@@ -11,6 +11,7 @@ const TICK: Duration = Duration::from_millis(250);
 pub(super) fn start(engine: &Shared) -> io::Result<()> {
     let engine = Shared::clone(engine);
     std::thread::Builder::new().name("wirefs-ticker".into()).spawn(move || {
+        engine.drive(|state, now| state.client.greet(now));
         while !engine.is_stopped() {
             engine.pause(TICK);
             let signalled: Vec<(CallId, u32)> =

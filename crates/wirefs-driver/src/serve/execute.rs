@@ -176,7 +176,8 @@ fn gives_up(request: &Request) -> bool {
         | Request::Seek(_)
         | Request::Commit(_)
         | Request::Find(_)
-        | Request::Recalled(_) => false,
+        | Request::Recalled(_)
+        | Request::Number(_) => false,
     }
 }
 

@@ -33,6 +33,7 @@ pub(super) struct Answer<'a> {
     key: JobKey,
     tag: Tag,
     order: Order,
+    is_numbered: bool,
     weight: Weight,
     ticket: Arc<Ticket>,
     connection: Option<Arc<Connection>>,
@@ -57,6 +58,7 @@ impl<'a> Answer<'a> {
             key: task.job.key,
             tag: task.job.tag,
             order: task.job.order,
+            is_numbered: task.job.is_numbered,
             weight: task.job.weight,
             ticket: Arc::clone(&task.ticket),
             connection: task.connection.clone(),
@@ -111,10 +113,28 @@ impl<'a> Answer<'a> {
     }
 }
 
+impl Answer<'_> {
+    /// The core sends the reply to a change: it knows whether the client has come back over another connection.
+    fn send_change(&mut self, reply: Reply) -> Result<(), Stopped> {
+        if self.ended {
+            return Err(Stopped);
+        }
+        self.ended = true;
+        let is_gone = self.connection.as_ref().is_none_or(|connection| connection.is_gone());
+        let mut effects = Effects::default();
+        self.shared.core().handle(self.shared.now(), Input::Answered(self.key, reply), &mut effects);
+        self.shared.perform(effects);
+        if is_gone && !self.is_numbered { Err(Stopped) } else { Ok(()) }
+    }
+}
+
 impl Replies for Answer<'_> {
     fn send(&mut self, reply: Reply) -> Result<(), Stopped> {
         self.answered.get_or_insert_with(Instant::now);
         let last = is_last(&reply);
+        if self.order == Order::Change && last {
+            return self.send_change(reply);
+        }
         let connection = match &self.connection {
             Some(connection) if !self.ended && !connection.is_gone() => connection,
             Some(_) | None => {

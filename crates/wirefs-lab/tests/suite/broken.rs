@@ -1,6 +1,7 @@
 //! What breaks: servers that die, lines that are cut, disks that are full, keys that are wrong. A program gets the right
 //! errno, a person a line that says what to do, and nothing that was acknowledged is lost.
 
+mod cut;
 mod disk;
 mod refused;
 

@@ -19,7 +19,7 @@ fn check_abilities(mount: &Path) {
     assert!(here.xattrs && here.punches && here.zeroes && here.exchanges, "{here:?}");
 }
 
-fn agrees(name: &str, mounts: &[&str], options: &[&str]) {
+fn agrees(name: &str, mounts: &[&str], used: usize, options: &[&str]) {
     let site = Site::unix(name);
     for seed in SEEDS {
         // Each seed begins in an empty export.
@@ -30,17 +30,23 @@ fn agrees(name: &str, mounts: &[&str], options: &[&str]) {
         let mounted: Vec<PathBuf> = mounts.iter().map(|mount| site.mount(mount, options)).collect();
         let paths: Vec<&Path> = mounted.iter().map(PathBuf::as_path).collect();
         check_abilities(paths[0]);
-        run_posix(seed, OPERATIONS, &paths).unwrap_or_else(|mismatch| panic!("{mismatch}"));
+        run_posix(seed, OPERATIONS, &paths[..used]).unwrap_or_else(|mismatch| panic!("{mismatch}"));
         mounted.iter().for_each(|mount| site.unmount(mount));
     }
 }
 
 #[test]
 fn two_strict_mounts_of_one_export_do_as_the_model() {
-    agrees("model-strict", &["a", "b"], &["--mode", "strict"]);
+    agrees("model-strict", &["a", "b"], 2, &["--mode", "strict"]);
 }
 
 #[test]
 fn a_mount_with_a_window_does_as_the_model() {
-    agrees("model-window", &["a"], &["--mode", "window"]);
+    agrees("model-window", &["a"], 1, &["--mode", "window"]);
+}
+
+/// What one writes the other sees when it is at the server, so the second mount looks on.
+#[test]
+fn a_mount_with_leases_beside_another_one_does_as_the_model() {
+    agrees("model-lease", &["a", "b"], 1, &["--mode", "lease"]);
 }

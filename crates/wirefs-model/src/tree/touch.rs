@@ -37,7 +37,8 @@ impl State {
             | Request::Flush(_)
             | Request::Ping(_)
             | Request::Find(_)
-            | Request::Recalled(_) => Ok(vec![]),
+            | Request::Recalled(_)
+            | Request::Number(_) => Ok(vec![]),
         };
         // What is not found is not changed: the request fails with the same error.
         touches.unwrap_or_default()

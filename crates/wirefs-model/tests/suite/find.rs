@@ -5,7 +5,10 @@ use crate::seeds;
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
+use wirefs_blockfs::{BlockFs, BlockFsOptions};
+use wirefs_blocks::store::MemoryStore;
 use wirefs_hostfs::{HostOptions, HostTree};
 use wirefs_model::{Dice, ModelTree};
 use wirefs_op::find_listing::{FindReader, FindRecord};
@@ -270,5 +273,14 @@ fn a_host_directory_tells_streams_as_the_model_does() {
         let scratch = Scratch::within(&place);
         let host = HostTree::open(scratch.path(), HostOptions::default()).unwrap();
         compare(seed, &host, &ModelTree::new(BootId(1)));
+    }
+}
+
+#[test]
+fn a_block_tree_tells_streams_as_the_model_does() {
+    for seed in seeds(6) {
+        let store = Arc::new(MemoryStore::new(if seed % 2 == 0 { 1400 } else { 16 * 1024 }, 1 << 20));
+        let tree = BlockFs::open(store, BlockFsOptions::new(BootId(1))).unwrap();
+        compare(seed, &tree, &ModelTree::new(BootId(1)));
     }
 }

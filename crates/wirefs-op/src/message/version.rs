@@ -12,6 +12,10 @@ pub const VERSION: &[u8] = b"op2";
 /// [`Stat::leased`](crate::Stat::leased), Rrecall and Trecalled.
 pub const FEATURE_LEASES: u64 = 1;
 
+/// Feature: changes are numbered, and one that is sent again gets the reply that it got the first time. Only where it was
+/// agreed on is there Tnumber.
+pub const FEATURE_LEDGER: u64 = 2;
+
 /// Names a session, whatever connections it lives through. Chosen at random by the client; who knows it owns the
 /// session, so it is a secret between the two.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -61,7 +65,7 @@ wire_struct! {
         msize: u32,
         /// [`VERSION`], or what a later edition calls itself.
         version: Text,
-        /// Optional parts of the protocol that the client knows, a bit each: [`FEATURE_LEASES`].
+        /// Optional parts of the protocol that the client knows, a bit each: [`FEATURE_LEASES`], [`FEATURE_LEDGER`].
         /// Others are ignored.
         features: u64,
         /// The session to open or to resume.
@@ -70,7 +74,7 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// `Rversion tag[2] msize[4] version[s] features[8] boot[8] resumed[1]`
+    /// `Rversion tag[2] msize[4] version[s] features[8] boot[8] resumed[1] number[8]`
     pub struct Rversion {
         /// The largest message that either side sends from now on, in bytes.
         msize: u32,
@@ -82,5 +86,7 @@ wire_struct! {
         boot: BootId,
         /// Whether the session was known: its open files and locks are still there.
         resumed: bool,
+        /// Above the numbers of all changes that the session has sent; 0 where it was not known.
+        number: u64,
     }
 }

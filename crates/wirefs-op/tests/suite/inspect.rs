@@ -16,6 +16,7 @@ pub(crate) fn request_data(request: &Request) -> &[u8] {
         Request::Version(_)
         | Request::Find(_)
         | Request::Recalled(_)
+        | Request::Number(_)
         | Request::Attach(_)
         | Request::Flush(_)
         | Request::Ping(_)
@@ -60,7 +61,11 @@ pub(crate) fn reply_data(reply: &Reply) -> &[u8] {
 /// The paths that a request names.
 pub(crate) fn request_paths(request: &Request) -> Vec<&TreePath> {
     match request {
-        Request::Version(_) | Request::Flush(_) | Request::Ping(_) | Request::Recalled(_) => vec![],
+        Request::Version(_)
+        | Request::Flush(_)
+        | Request::Ping(_)
+        | Request::Recalled(_)
+        | Request::Number(_) => vec![],
         Request::Attach(attach) => vec![&attach.path],
         Request::Remove(remove) => vec![&remove.place.path],
         Request::Get(get) => vec![&get.target.path],

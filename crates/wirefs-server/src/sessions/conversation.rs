@@ -12,6 +12,7 @@
 
 use super::{ConnectionKey, JobKey, Output, Sessions};
 use crate::blame::{Parting, PeerFault};
+use crate::ledger::StrayNumber;
 use crate::limits::{CONNECTIONS_MAX, MSIZE_MIN};
 use crate::tree::{Attached, SessionKey};
 use bytes::Bytes;
@@ -19,8 +20,9 @@ use std::collections::BTreeMap;
 use wirefs_op::limits::{MESSAGE_BYTES_MAX, REQUESTS_MAX};
 use wirefs_op::message::attach::Rattach;
 use wirefs_op::message::error::Rerror;
+use wirefs_op::message::number::Tnumber;
 use wirefs_op::message::ping::Rping;
-use wirefs_op::message::version::{FEATURE_LEASES, Rversion, Tversion, VERSION};
+use wirefs_op::message::version::{FEATURE_LEASES, FEATURE_LEDGER, Rversion, Tversion, VERSION};
 use wirefs_op::wire::Text;
 use wirefs_op::{Errno, NOTAG, Reply, Request, Tag, Time, TreePath};
 
@@ -52,6 +54,10 @@ pub(super) struct Conversation {
     msize: usize,
     /// Whether leases were agreed on.
     leases: bool,
+    /// Whether changes may be numbered.
+    ledger: bool,
+    /// The number of the next change, once the client has told one.
+    number: Option<u64>,
     /// The tags in use.
     pub(super) tags: BTreeMap<Tag, Outstanding>,
     /// Tags that may be used again although the last reply to the job before may not be in the queue yet.
@@ -67,6 +73,13 @@ impl Conversation {
                 Some(*session)
             }
         }
+    }
+
+    /// Counts a change.
+    pub(super) fn next_number(&mut self) -> Option<u64> {
+        let number = self.number?;
+        self.number = number.checked_add(1);
+        Some(number)
     }
 
     /// Frees the tag of a job; false when the tag stands for something else by now.
@@ -97,6 +110,8 @@ impl Sessions {
             stage: Stage::Fresh,
             msize: MESSAGE_BYTES_MAX,
             leases: false,
+            ledger: false,
+            number: None,
             tags: BTreeMap::new(),
             answering: BTreeMap::new(),
         };
@@ -163,8 +178,8 @@ impl Sessions {
             }
             (Stage::Fresh, true) | (Stage::Agreed(_) | Stage::Attaching(..) | Stage::Attached(_), false) => {}
         }
-        let is_answer = matches!(request, Request::Recalled(_));
-        if (is_version || is_answer) != (tag == NOTAG) {
+        let is_remark = matches!(request, Request::Recalled(_) | Request::Number(_));
+        if (is_version || is_remark) != (tag == NOTAG) {
             return Err(PeerFault::StrayTag(tag));
         }
         if conversation.tags.contains_key(&tag) {
@@ -185,7 +200,8 @@ impl Sessions {
                 self.recalled(now, connection, recalled.serial);
                 Ok(())
             }
-            Request::Recalled(_) => Err(PeerFault::NotAgreed(request.name())),
+            Request::Number(number) if conversation.ledger => self.number(connection, &number),
+            Request::Recalled(_) | Request::Number(_) => Err(PeerFault::NotAgreed(request.name())),
             Request::Remove(_)
             | Request::Get(_)
             | Request::Put(_)
@@ -199,10 +215,7 @@ impl Sessions {
             | Request::Seek(_)
             | Request::Commit(_)
             | Request::Find(_) => match conversation.stage {
-                Stage::Attached(session) => {
-                    self.admit(connection, session, tag, request, bytes);
-                    Ok(())
-                }
+                Stage::Attached(session) => self.admit(connection, session, tag, request, bytes),
                 Stage::Fresh | Stage::Agreed(_) | Stage::Attaching(..) => Err(PeerFault::NotAttached),
             },
         }
@@ -219,19 +232,23 @@ impl Sessions {
         }
         let known = asked.version.as_bytes() == VERSION;
         let leases = known && asked.features & FEATURE_LEASES != 0 && self.leasing.is_some();
-        conversation.leases = leases;
+        let ledger = known && asked.features & FEATURE_LEDGER != 0;
+        (conversation.leases, conversation.ledger) = (leases, ledger);
+        let agreed = [(leases, FEATURE_LEASES), (ledger, FEATURE_LEDGER)];
         let mut answer = Rversion {
             msize: u32::try_from(msize).unwrap_or(u32::MAX),
             version: Text::new(if known { VERSION } else { UNKNOWN }),
-            features: if leases { FEATURE_LEASES } else { 0 },
+            features: agreed.iter().filter(|(agreed, _)| *agreed).map(|(_, feature)| feature).sum(),
             boot: self.boot,
             resumed: false,
+            number: 0,
         };
         if known {
             conversation.msize = msize;
             match self.join(now, connection, asked.session) {
                 Ok((session, resumed)) => {
                     answer.resumed = resumed;
+                    answer.number = self.sessions.get(&session).map_or(0, |owner| owner.ledger.next());
                     self.enter(connection, Stage::Agreed(session));
                 }
                 Err((errno, why)) => {
@@ -242,6 +259,20 @@ impl Sessions {
             }
         }
         self.reply(connection, NOTAG, Reply::Version(answer))
+    }
+
+    /// Tnumber.
+    fn number(&mut self, connection: ConnectionKey, told: &Tnumber) -> Result<(), PeerFault> {
+        let Some(conversation) = self.conversations.get_mut(&connection) else {
+            return Ok(());
+        };
+        let Some(session) = conversation.session() else {
+            return Err(PeerFault::NotVersion);
+        };
+        conversation.number = Some(told.number);
+        let owner = self.sessions.get_mut(&session);
+        let taken = owner.map_or(Ok(()), |owner| owner.ledger.answered(told.answered, told.number));
+        taken.map_err(|StrayNumber| PeerFault::StrayNumber(told.number))
     }
 
     /// Tattach. The driver asks the tree before it hands in anything more of this connection.

@@ -2,6 +2,8 @@
 
 use super::conversation::{Conversation, Outstanding};
 use super::{ConnectionKey, Output, Sessions};
+use crate::blame::PeerFault;
+use crate::ledger::{StrayNumber, Verdict};
 use crate::limits::FREE_BYTES_MAX;
 use crate::order::{Order, Weight};
 use crate::tree::{SessionKey, Touched};
@@ -34,6 +36,8 @@ pub struct Job {
     pub may_park: bool,
     /// It was given back and begins anew.
     pub is_again: bool,
+    /// Its reply counts even where the connection is gone: the client will ask for it on the next one.
+    pub is_numbered: bool,
 }
 
 /// Whether a job waits until others have heard of what it would change.
@@ -66,6 +70,8 @@ pub(super) struct Pending {
     /// Nobody wants it any more, so it need not begin again.
     pub(super) is_withdrawn: bool,
     tag: Tag,
+    /// The number of a change, where the client numbers them.
+    number: Option<u64>,
     order: Order,
     weight: Weight,
     bytes: usize,
@@ -102,19 +108,31 @@ impl Sessions {
         tag: Tag,
         request: Request,
         bytes: usize,
-    ) {
+    ) -> Result<(), PeerFault> {
         let order = Order::of(&request);
         let key = JobKey(self.jobs_begun);
         let (Some(owner), Some(conversation)) =
             (self.sessions.get_mut(&session), self.conversations.get_mut(&connection))
         else {
-            return;
+            return Ok(());
         };
+        let number = if order == Order::Change { conversation.next_number() } else { None };
+        if let Some(number) = number {
+            match owner.ledger.take(number, key) {
+                Ok(Verdict::New) => {}
+                Ok(Verdict::UnderWay(key)) => return self.answer_here(connection, tag, key, number),
+                Ok(Verdict::Done(reply)) => {
+                    self.outputs.push_back(Output::Reply { connection, tag, reply: *reply });
+                    return Ok(());
+                }
+                Err(StrayNumber) => return Err(PeerFault::StrayNumber(number)),
+            }
+        }
         match order {
             Order::Free if owner.free_bytes + bytes > FREE_BYTES_MAX => {
                 let reply = Reply::Error(Rerror::from(Errno::NoMemory));
                 self.outputs.push_back(Output::Reply { connection, tag, reply });
-                return;
+                return Ok(());
             }
             Order::Free => owner.free_bytes += bytes,
             Order::Change | Order::Turn => owner.backlog_bytes += bytes,
@@ -131,6 +149,7 @@ impl Sessions {
             touched_alone: Vec::new(),
             is_withdrawn: false,
             tag,
+            number,
             order,
             weight: Weight::of(&request),
             bytes,
@@ -144,6 +163,28 @@ impl Sessions {
                 self.advance(session);
             }
         }
+        Ok(())
+    }
+
+    /// A change that is under way came again: who sent it now gets the reply.
+    fn answer_here(
+        &mut self,
+        connection: ConnectionKey,
+        tag: Tag,
+        key: JobKey,
+        number: u64,
+    ) -> Result<(), PeerFault> {
+        let (Some(pending), Some(conversation)) =
+            (self.jobs.get_mut(&key), self.conversations.get_mut(&connection))
+        else {
+            return Err(PeerFault::StrayNumber(number));
+        };
+        if pending.connection.is_some() {
+            return Err(PeerFault::StrayNumber(number));
+        }
+        (pending.connection, pending.tag) = (Some(connection), tag);
+        conversation.tags.insert(tag, Outstanding::Job(key));
+        Ok(())
     }
 
     /// Hands a job out.
@@ -162,6 +203,7 @@ impl Sessions {
             weight: pending.weight,
             may_park: self.leasing.is_some() && may_change(&request),
             is_again: pending.attempts > 1,
+            is_numbered: pending.number.is_some(),
             request,
         }));
     }
@@ -192,6 +234,20 @@ impl Sessions {
         {
             conversation.answering.insert(pending.tag, key);
         }
+    }
+
+    /// A change has its reply ([`Answered`](super::Input::Answered)).
+    pub(super) fn answered(&mut self, key: JobKey, reply: Reply) {
+        if let Some(pending) = self.jobs.get(&key) {
+            let owner = self.sessions.get_mut(&pending.session);
+            if let (Some(number), Some(owner)) = (pending.number, owner) {
+                owner.ledger.done(number, &reply);
+            }
+            if let Some(connection) = pending.connection {
+                self.outputs.push_back(Output::Reply { connection, tag: pending.tag, reply });
+            }
+        }
+        self.replied(key);
     }
 
     /// No further reply comes: the tag is free, whoever flushed it hears of it

@@ -3,13 +3,14 @@
 use super::lane::Lane;
 use super::{ConnectionKey, Output, Sessions};
 use crate::blame::Parting;
+use crate::ledger::Ledger;
 use crate::limits::{GRACE, ORPHANS_MAX, SESSIONS_MAX};
 use crate::tree::{Attached, SessionKey};
 use wirefs_lease::HolderKey;
 use wirefs_op::message::version::SessionId;
 use wirefs_op::{Errno, Time, TreePath};
 
-/// One session. The exactly-once ledger will live here, beside the lane.
+/// One session.
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) id: SessionId,
@@ -21,6 +22,7 @@ pub(super) struct Session {
     /// Attaches that the tree has not answered.
     pub(super) attaching: usize,
     pub(super) lane: Lane,
+    pub(super) ledger: Ledger,
     /// Whom it is to whoever leases, if it takes leases.
     pub(super) holder: Option<HolderKey>,
     /// Jobs that are not finished.
@@ -75,6 +77,7 @@ impl Sessions {
             known_to_tree: false,
             attaching: 0,
             lane: Lane::default(),
+            ledger: Ledger::default(),
             holder: None,
             jobs: 0,
             backlog_bytes: 0,

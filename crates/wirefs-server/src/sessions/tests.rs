@@ -3,6 +3,7 @@
 mod flushes;
 mod interleavings;
 mod leases;
+mod ledger;
 mod lives;
 mod order;
 mod world;

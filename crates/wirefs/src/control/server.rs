@@ -12,8 +12,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use wirefs_driver::mount::MountControl;
+use wirefs_pingfs::OpenError;
 
 use super::{Ask, LINE_BYTES_MAX, Told, socket_name};
+use crate::echo::{self, EchoReport};
 use crate::places;
 use crate::status::{Constants, Report};
 
@@ -97,9 +99,30 @@ fn converse(stream: UnixStream, host: &Host) -> io::Result<()> {
                 tell(&mut writer, &Told::Status(Box::new(Report::of(&mount.status(), constants))))?;
             }
             Ok(Ask::Sync) => sync(&mut writer, &host.0)?,
+            Ok(Ask::Echo) => tell(
+                &mut writer,
+                &EchoReport::here().map_or_else(no_echo, |report| Told::Echo(Box::new(report))),
+            )?,
+            Ok(Ask::End { plan }) => {
+                tell(&mut writer, &if echo::decide(plan) { Told::Done } else { no_echo() })?;
+            }
+            Ok(Ask::AddHost { host }) => tell(&mut writer, &outcome(echo::add_host(host)))?,
+            Ok(Ask::DrainHost { host }) => tell(&mut writer, &outcome(echo::drain_host(host)))?,
             Err(error) => tell(&mut writer, &Told::Failed { message: format!("not understood: {error}") })?,
         }
     }
+}
+
+fn outcome(outcome: Option<Result<(), OpenError>>) -> Told {
+    match outcome {
+        Some(Ok(())) => Told::Done,
+        Some(Err(error)) => Told::Failed { message: error.to_string() },
+        None => no_echo(),
+    }
+}
+
+fn no_echo() -> Told {
+    Told::Failed { message: "its blocks are not in echo packets".to_owned() }
 }
 
 /// Syncs on another thread, so that this one can tell how far it is.

@@ -13,6 +13,8 @@ use crate::failure::failure;
 const DEADLINE: Duration = Duration::from_secs(10);
 /// Memory for file contents unless the user says otherwise, in bytes.
 const CACHE_BYTES_MAX: usize = 256 << 20;
+/// Disk space for file contents unless the user says otherwise, in bytes.
+const DISK_BYTES_MAX: u64 = 1 << 30;
 /// Threads that read requests from the kernel, at most.
 const THREADS_MAX: usize = 64;
 
@@ -42,7 +44,7 @@ const FOR_KERNEL: [&str; 16] = [
 ];
 /// What is told of an option that nobody knows.
 const KNOWN: &str = "ro rw suid nosuid dev nodev exec noexec allow_other default_permissions mode= deadline= hard cache= \
-                     threads= identity= known_hosts= ssh_command= port= uid= gid= fsname=, flags such as noatime, \
+                     cache_size= no_cache threads= identity= known_hosts= ssh_command= port= uid= gid= fsname=, flags such as noatime, \
                      and _netdev noauto user nofail x-…";
 
 /// What the user chose.
@@ -51,6 +53,8 @@ pub(super) struct Chosen {
     pub(super) mode: Mode,
     pub(super) deadline: Option<Duration>,
     pub(super) cache_bytes_max: usize,
+    /// `None`: nothing is kept on disk.
+    pub(super) disk_bytes_max: Option<u64>,
     pub(super) threads: usize,
     pub(super) read_only: bool,
     pub(super) suid: bool,
@@ -76,6 +80,7 @@ impl Default for Chosen {
             mode: Mode::default(),
             deadline: Some(DEADLINE),
             cache_bytes_max: CACHE_BYTES_MAX,
+            disk_bytes_max: Some(DISK_BYTES_MAX),
             threads: std::thread::available_parallelism().map_or(2, usize::from).clamp(2, 8),
             read_only: false,
             suid: false,
@@ -107,6 +112,8 @@ impl Chosen {
         chosen.mode = arguments.mode.unwrap_or(chosen.mode);
         chosen.deadline = arguments.deadline.or(chosen.deadline).filter(|_| !arguments.hard);
         chosen.cache_bytes_max = arguments.cache.unwrap_or(chosen.cache_bytes_max);
+        let disk = arguments.cache_size.map(|bytes| bytes as u64).or(chosen.disk_bytes_max);
+        chosen.disk_bytes_max = disk.filter(|_| !arguments.no_cache);
         chosen.allow_other |= arguments.allow_other;
         Ok(chosen)
     }
@@ -147,6 +154,7 @@ impl Chosen {
             "allow_other" => self.allow_other = true,
             "default_permissions" => self.default_permissions = true,
             "hard" => self.deadline = None,
+            "no_cache" => self.disk_bytes_max = None,
             _ if FOR_KERNEL.contains(&name) => self.extra.push(name.to_owned()),
             _ => return false,
         }
@@ -159,6 +167,7 @@ impl Chosen {
             "mode" => self.mode = Mode::parse(value)?,
             "deadline" => self.deadline = Some(parse_span(value)?),
             "cache" => self.cache_bytes_max = parse_size(value)?,
+            "cache_size" => self.disk_bytes_max = Some(parse_size(value)? as u64),
             "threads" => {
                 self.threads = number::<usize>(value)?;
                 if !(1..=THREADS_MAX).contains(&self.threads) {

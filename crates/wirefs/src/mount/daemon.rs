@@ -27,8 +27,9 @@ const LOG_BYTES_MAX: u64 = 1024 * 1024;
 pub(super) fn start(words: &[OsString]) -> Result<ExitCode> {
     let mut child = Command::new("/proc/self/exe")
         .arg0("wirefs")
-        .args(["mount", "--reports"])
-        // Behind the program's name and the command's.
+        // The command's name, a word of ours, and what stands behind the name.
+        .args(words.iter().skip(1).take(1))
+        .arg("--reports")
         .args(words.iter().skip(2))
         .stdout(Stdio::piped())
         .spawn()

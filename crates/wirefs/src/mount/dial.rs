@@ -43,6 +43,18 @@ pub(super) fn of(source: &Source, chosen: &Chosen) -> Result<Arc<dyn Dial>> {
     })
 }
 
+/// The directory below the export. Over ssh the server is started in the directory itself.
+pub(super) fn path_below(source: &Source) -> Vec<u8> {
+    match source.address {
+        Address::Ssh(_) => Vec::new(),
+        Address::Unix(_) | Address::Tls(_) | Address::TcpPlain(_) => {
+            let names =
+                source.path.split(|&byte| byte == b'/').filter(|name| !name.is_empty() && *name != b".");
+            names.collect::<Vec<_>>().join(&b'/')
+        }
+    }
+}
+
 fn ssh_options(chosen: &Chosen) -> SshOptions {
     let command = chosen.ssh_command.as_deref().unwrap_or("ssh");
     match chosen.port {

@@ -22,7 +22,7 @@ pub(super) fn kernel_run() -> Vec<u8> {
 }
 
 /// The boot id of an exported directory.
-pub(super) fn id_of(directory: &Path) -> BootId {
+pub(crate) fn id_of(directory: &Path) -> BootId {
     let run = kernel_run();
     let place = std::fs::metadata(directory).map_or((0, 0), |found| (found.dev(), found.ino()));
     let (device, inode) = place;

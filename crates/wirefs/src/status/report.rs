@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use wirefs_client::{LeaseStatus, LinkState};
-use wirefs_driver::mount::MountStatus;
+use wirefs_client::{Fate, LeaseStatus, LinkState, PrefetchStatus};
+use wirefs_driver::mount::{MountStatus, StoreStatus};
 use wirefs_op::message::attach::Watch;
 
 /// What does not change while a mount lives.
@@ -52,6 +52,7 @@ pub(crate) struct Report {
     pub(crate) rate_in: Option<u64>,
     pub(crate) rate_out: Option<u64>,
     pub(crate) cache: Cache,
+    pub(crate) prefetch: Prefetch,
     /// None where the mode or the server does without.
     pub(crate) leases: Option<Leases>,
     /// Written by programs and not yet acknowledged by the server, in bytes.
@@ -76,6 +77,71 @@ pub(crate) struct Cache {
     pub(crate) names: u64,
     pub(crate) bytes: u64,
     pub(crate) bytes_max: u64,
+    /// What is kept on disk; none where nothing is.
+    pub(crate) disk: Option<Disk>,
+}
+
+/// What was fetched ahead of who asks for it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Prefetch {
+    /// Requests, and the bytes that they brought.
+    pub(crate) asked: u64,
+    pub(crate) bytes: u64,
+    pub(crate) directories: Counts,
+    pub(crate) files: Counts,
+    /// Bytes of these files.
+    pub(crate) contents: Counts,
+}
+
+/// So many came; so many of them were used; so many were known already, or dropped before they were used.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Counts {
+    pub(crate) fetched: u64,
+    pub(crate) used: u64,
+    pub(crate) wasted: u64,
+}
+
+impl Prefetch {
+    fn of(status: &PrefetchStatus) -> Prefetch {
+        let counts = |Fate { fetched, used, wasted }: Fate| Counts { fetched, used, wasted };
+        Prefetch {
+            asked: status.asked,
+            bytes: status.bytes,
+            directories: counts(status.directories),
+            files: counts(status.files),
+            contents: counts(status.contents),
+        }
+    }
+}
+
+/// Contents on disk, which outlive the mount.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Disk {
+    pub(crate) bytes: u64,
+    pub(crate) bytes_max: u64,
+    /// Files and pieces of files.
+    pub(crate) pieces: u64,
+    pub(crate) hits: u64,
+    pub(crate) misses: u64,
+    /// What was found damaged and dropped.
+    pub(crate) damaged: u64,
+    /// Directories known from the mount before.
+    pub(crate) listings_taken: u64,
+}
+
+impl Disk {
+    fn of(status: &StoreStatus) -> Disk {
+        let StoreStatus { contents, listings_taken } = status;
+        Disk {
+            bytes: contents.bytes,
+            bytes_max: contents.bytes_max,
+            pieces: contents.pieces,
+            hits: contents.hits,
+            misses: contents.misses,
+            damaged: contents.damaged,
+            listings_taken: *listings_taken,
+        }
+    }
 }
 
 /// What the server has promised to tell before it changes.
@@ -113,7 +179,7 @@ impl Leases {
 impl Report {
     /// What a mount says at this moment.
     pub(crate) fn of(status: &MountStatus, constants: &Constants) -> Report {
-        let MountStatus { mountpoint, peer, mode, deadline, snapshot, up_for } = status;
+        let MountStatus { mountpoint, peer, mode, deadline, snapshot, store, up_for } = status;
         let counters = &snapshot.counters;
         let (connected, since) = match snapshot.link {
             LinkState::Up(since) => (true, since),
@@ -158,7 +224,9 @@ impl Report {
                 names: snapshot.nodes as u64,
                 bytes: snapshot.cached_bytes as u64,
                 bytes_max: constants.cache_bytes_max as u64,
+                disk: store.as_ref().map(Disk::of),
             },
+            prefetch: Prefetch::of(&snapshot.prefetch),
             leases: snapshot.leases.as_ref().map(Leases::of),
             unacknowledged_bytes: snapshot.unacknowledged_bytes,
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::Report;
-use super::report::Leases;
+use super::report::{Counts, Disk, Leases, Prefetch};
 
 /// The report as lines of a name and a value.
 pub(super) fn of(report: &Report) -> String {
@@ -49,6 +49,12 @@ fn rows(report: &Report) -> Vec<(&'static str, String)> {
             ),
         ),
     ];
+    if report.prefetch.asked > 0 {
+        rows.push(("ahead", ahead(&report.prefetch)));
+    }
+    if let Some(disk) = &cache.disk {
+        rows.push(("on disk", on_disk(disk)));
+    }
     if let Some(leases) = leases(report.leases.as_ref(), &report.mode, report.connected) {
         rows.push(("leases", leases));
     }
@@ -85,6 +91,33 @@ fn leases(leases: Option<&Leases>, mode: &str, connected: bool) -> Option<String
         _ => "",
     };
     Some(format!("{state}{} objects, {} names in listings{recalls}{watch}", leases.objects, leases.names))
+}
+
+/// What was fetched ahead, and what became of it.
+fn ahead(prefetch: &Prefetch) -> String {
+    let Prefetch { asked, bytes: came, directories, files, .. } = prefetch;
+    let counts = |what: &str, counts: &Counts| {
+        format!("{} {what} ({} used, {} wasted)", counts.fetched, counts.used, counts.wasted)
+    };
+    format!(
+        "{asked} requests, {}: {}, {}",
+        bytes(*came),
+        counts("directories", directories),
+        counts("files", files)
+    )
+}
+
+fn on_disk(disk: &Disk) -> String {
+    let taken = match disk.listings_taken {
+        0 => String::new(),
+        count => format!("; {count} directories known from the mount before"),
+    };
+    let damaged = match disk.damaged {
+        0 => String::new(),
+        count => format!("; found damaged {}", times(count)),
+    };
+    let used = hits(disk.hits, disk.misses);
+    format!("data {used}; {} of {}{taken}{damaged}", bytes(disk.bytes), bytes(disk.bytes_max))
 }
 
 fn times(count: u64) -> String {

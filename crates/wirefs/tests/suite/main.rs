@@ -2,11 +2,15 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod background;
+mod blocks;
 mod doctor;
+mod echo;
 mod errors;
 mod force;
 mod fstab;
+mod kept;
 mod leases;
+mod modes;
 mod over_ssh;
 mod over_tls;
 mod over_unix;

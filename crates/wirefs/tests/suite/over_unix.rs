@@ -103,6 +103,7 @@ fn status_has_the_promised_fields() {
         "in_flight",
         "bytes_out",
         "cache",
+        "prefetch",
         "leases",
         "unacknowledged_bytes",
         "calls_waiting",

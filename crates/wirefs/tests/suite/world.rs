@@ -84,8 +84,13 @@ impl World {
 
     /// Starts `wirefs serve` on the export and waits until it says where it listens.
     pub(crate) fn serve(&self, arguments: &[&str]) -> Server {
+        self.serve_source("export", arguments)
+    }
+
+    /// The same with something else than the export.
+    pub(crate) fn serve_source(&self, source: &str, arguments: &[&str]) -> Server {
         let mut command = self.command(WIREFS);
-        command.args(["serve", "export"]).args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.args(["serve", source]).args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
         Server::start(command)
     }
 

@@ -7,34 +7,34 @@ use std::time::Duration;
 use wirefs_client::{Attachment, Client, Config};
 use wirefs_op::message::attach::Tattach;
 use wirefs_op::message::recall::Rrecall;
-use wirefs_op::message::version::{FEATURE_LEASES, SessionId, Tversion, VERSION};
+use wirefs_op::message::version::{FEATURE_LEASES, FEATURE_LEDGER, SessionId, Tversion, VERSION};
 use wirefs_op::wire::Text;
 use wirefs_op::{NOTAG, Reply, Request, Tag, Time, TreePath};
 use wirefs_server::{ConnectionKey, Input, Tree};
 
 /// What a client was told.
-struct Joined {
-    connection: ConnectionKey,
-    attachment: Attachment,
-    resumed: bool,
-    recalls: Vec<Rrecall>,
+pub(super) struct Joined {
+    pub(super) connection: ConnectionKey,
+    pub(super) attachment: Attachment,
+    pub(super) resumed: bool,
+    pub(super) recalls: Vec<Rrecall>,
 }
 
 impl World {
     /// A connection to a session: Tversion and Tattach.
-    fn join(&mut self, session: SessionId, takes_leases: bool) -> Joined {
+    pub(super) fn join(&mut self, session: SessionId, takes_leases: bool) -> Joined {
         self.connections += 1;
         let connection = ConnectionKey(self.connections);
         self.handle(Input::Connected(connection));
-        let features = if takes_leases { FEATURE_LEASES } else { 0 };
+        let features = FEATURE_LEDGER | if takes_leases { FEATURE_LEASES } else { 0 };
         let hello = Tversion { msize: 1 << 20, version: Text::new(VERSION), features, session };
         let frame = Request::Version(hello).encode(NOTAG);
         self.sessions.handle(self.now, Input::Received(connection, frame.to_body()));
-        let mut resumed = false;
+        let (mut resumed, mut number) = (false, 0);
         while let Some(output) = self.sessions.poll() {
             match output {
                 wirefs_server::Output::Reply { reply: Reply::Version(version), .. } => {
-                    resumed = version.resumed;
+                    (resumed, number) = (version.resumed, version.number);
                 }
                 other => self.carry_out(other),
             }
@@ -57,6 +57,7 @@ impl World {
                         acts_for_callers: attach.acts_for_callers,
                         read_only: attach.read_only,
                         boot: BOOT,
+                        ledger: Some(number),
                         leases: attach.leases,
                     });
                 }
@@ -69,7 +70,7 @@ impl World {
     }
 
     /// Sends what was recalled right behind the reply to Tattach.
-    fn recall(&mut self, joined: ConnectionKey, recalls: Vec<Rrecall>) {
+    pub(super) fn recall(&mut self, joined: ConnectionKey, recalls: Vec<Rrecall>) {
         for recall in recalls {
             self.reply(joined, NOTAG, &Reply::Recall(recall), None);
         }
@@ -98,6 +99,8 @@ impl World {
             answers: BTreeMap::new(),
             invalidated: Vec::new(),
             hang_ups: 0,
+            let_go: Vec::new(),
+            disk: BTreeMap::new(),
             in_flight_max: 0,
         });
         self.recall(connection, recalls);

@@ -1,11 +1,15 @@
-//! What a kernel believes without asking: names, also absent ones, and attributes, for as long as it was told. Under leases
-//! that must be how things are at each moment.
+//! What a kernel believes without asking: names, also absent ones, and attributes, for as long as it was told; and the pages of
+//! files whose attributes it believes. Under leases that must be how things are at each moment.
 
 use super::World;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-use wirefs_client::call::{Answer, Call, CallId, Entry, Invalidate, NodeId, ROOT};
-use wirefs_op::{FileId, Stat, Time};
+use wirefs_cache::Ranges;
+use wirefs_client::call::{Answer, Call, CallId, Entry, Invalidate, NodeId, PageCache, ROOT};
+use wirefs_op::{FileId, Stat, Time, Timestamp};
+
+/// A name in a directory.
+type Place = (NodeId, Vec<u8>);
 
 /// What a call is about, as far as a kernel takes something in by its answer.
 #[derive(Clone, Debug)]
@@ -16,6 +20,10 @@ pub(super) enum Matter {
     Node(NodeId),
     /// A listing.
     Directory(NodeId),
+    /// Contents, from there on.
+    Contents(NodeId, u64),
+    /// Whether to keep contents.
+    Open(NodeId),
     /// Own changes: of names in these directories, of these nodes' attributes.
     Change { names: Vec<(NodeId, Vec<u8>)>, nodes: Vec<NodeId>, made: Option<(NodeId, Vec<u8>)> },
     /// A rename, which takes what is believed of the old name to the new one.
@@ -47,6 +55,9 @@ pub(crate) struct Kernel {
     ids: BTreeMap<NodeId, FileId>,
     names: BTreeMap<(NodeId, Vec<u8>), Believed<Option<NodeId>>>,
     attributes: BTreeMap<NodeId, Believed<Stat>>,
+    pages: BTreeMap<NodeId, Ranges>,
+    /// The time of change and the size that the pages are of, as far as it was told.
+    told: BTreeMap<NodeId, (Timestamp, u64)>,
     asked: BTreeMap<CallId, Asked>,
     /// Counts what is forgotten.
     clock: u64,
@@ -66,6 +77,8 @@ fn matter(call: &Call<'_>) -> Option<Matter> {
         Call::Lookup { parent, name } => Matter::Name(parent, name.to_vec()),
         Call::Getattr { node, .. } => Matter::Node(node),
         Call::Readdir { node, .. } => Matter::Directory(node),
+        Call::Read { node, offset, .. } => Matter::Contents(node, offset),
+        Call::Open { node, .. } => Matter::Open(node),
         Call::Setattr { node, .. } | Call::Write { node, .. } => change(vec![], vec![node]),
         Call::Create { parent, name: of, .. }
         | Call::Mkdir { parent, name: of, .. }
@@ -88,7 +101,11 @@ impl Matter {
         match self {
             Matter::Change { names, .. } => names.iter().map(|(dir, _)| *dir).collect(),
             Matter::Rename { from, to, .. } => vec![from.0, to.0],
-            Matter::Name(..) | Matter::Node(_) | Matter::Directory(_) => vec![],
+            Matter::Name(..)
+            | Matter::Node(_)
+            | Matter::Directory(_)
+            | Matter::Contents(..)
+            | Matter::Open(_) => vec![],
         }
     }
 }
@@ -102,11 +119,16 @@ impl Kernel {
         if let Call::Forget { node, .. } = *call {
             self.drop_node(node);
         }
+        self.changes_pages(call);
         let Some(matter) = matter(call) else { return };
         let changes = matter.changes_names_in();
         let looked = |matter: &Matter| match matter {
             Matter::Name(dir, _) | Matter::Directory(dir) => Some(*dir),
-            Matter::Node(_) | Matter::Change { .. } | Matter::Rename { .. } => None,
+            Matter::Node(_)
+            | Matter::Contents(..)
+            | Matter::Open(_)
+            | Matter::Change { .. }
+            | Matter::Rename { .. } => None,
         };
         let others = self.asked.values().flat_map(|asked| asked.matter.changes_names_in());
         let is_impossible = looked(&matter).is_some_and(|dir| others.into_iter().any(|other| other == dir));
@@ -123,8 +145,35 @@ impl Kernel {
         self.asked.insert(id, asked);
     }
 
+    /// An own change of contents is in the pages at once. What is being read then is not kept.
+    fn changes_pages(&mut self, call: &Call<'_>) {
+        let node = match *call {
+            Call::Write { node, offset, data, .. } => {
+                self.pages.entry(node).or_default().insert(offset, data.to_bytes());
+                node
+            }
+            Call::Setattr { node, set, .. } => {
+                let pages = self.pages.entry(node).or_default();
+                set.size.into_iter().for_each(|size| pages.truncate(size));
+                node
+            }
+            _ => return,
+        };
+        self.reads_in_vain(node);
+        self.doubt_attributes(node);
+    }
+
+    /// What is being read of the node is not kept: its pages are locked, and dropped when they come.
+    fn reads_in_vain(&mut self, node: NodeId) {
+        for asked in self.asked.values_mut() {
+            asked.is_impossible |= matches!(asked.matter, Matter::Contents(read, _) if read == node);
+        }
+    }
+
     fn drop_node(&mut self, node: NodeId) {
         self.ids.remove(&node);
+        self.pages.remove(&node);
+        self.told.remove(&node);
         self.attributes.remove(&node);
         self.names.retain(|(parent, _), believed| *parent != node && believed.what != Some(node));
     }
@@ -137,7 +186,11 @@ impl Kernel {
 
     pub(super) fn forgets(&mut self, what: &Invalidate) {
         match what {
-            Invalidate::Node { node, .. } => {
+            Invalidate::Node { node, offset, .. } => {
+                if *offset >= 0 {
+                    self.pages.remove(node);
+                    self.reads_in_vain(*node);
+                }
                 // Of a node that is not there nothing is forgotten.
                 if self.ids.contains_key(node) {
                     self.doubt_attributes(*node);
@@ -154,7 +207,7 @@ impl Kernel {
                         Matter::Name(dir, _) | Matter::Directory(dir) => dir == parent,
                         Matter::Change { names, .. } => names.iter().any(|(dir, _)| dir == parent),
                         Matter::Rename { from, to, .. } => from.0 == *parent || to.0 == *parent,
-                        Matter::Node(_) => false,
+                        Matter::Node(_) | Matter::Contents(..) | Matter::Open(_) => false,
                     };
                     if is_waited_for {
                         asked.forgotten.insert(place.clone());
@@ -181,6 +234,17 @@ impl Kernel {
                     self.attribute(now, &asked, *node, stat, *ttl);
                 }
             }
+            Matter::Contents(node, offset) => {
+                if let (Answer::Data(data), false) = (answer, asked.is_impossible) {
+                    self.pages.entry(*node).or_default().insert(*offset, data.clone());
+                }
+            }
+            Matter::Open(node) => {
+                if !matches!(answer, Answer::Opened(_, PageCache::Keep)) {
+                    self.pages.remove(node);
+                    self.reads_in_vain(*node);
+                }
+            }
             Matter::Directory(dir) => {
                 let Answer::Listing(listed) = answer else { return };
                 for listed in listed {
@@ -190,23 +254,7 @@ impl Kernel {
                 }
             }
             Matter::Change { names, nodes, made } => {
-                for name in names {
-                    // What loses a name changes.
-                    if let Some(node) = self.names.remove(name).and_then(|name| name.what).filter(|_| !failed)
-                    {
-                        self.doubt_attributes(node);
-                    }
-                }
-                for node in nodes {
-                    self.doubt_attributes(*node);
-                }
-                // What is made is there when the answer comes: its own attributes are of then.
-                if let (Answer::Entry(entry) | Answer::Created(entry, ..), Some(place)) = (answer, made) {
-                    self.entry(now, &asked, place.clone(), entry);
-                }
-                if let (Answer::Attr(stat, ttl), [node]) = (answer, nodes.as_slice()) {
-                    self.believe(now, *node, stat, *ttl);
-                }
+                self.changed(now, &asked, (names, nodes, made.as_ref()), answer);
             }
             Matter::Rename { from, to, is_exchange } if !failed => {
                 let (moved, other) = (self.names.remove(from), self.names.remove(to));
@@ -225,6 +273,38 @@ impl Kernel {
         }
     }
 
+    fn changed(
+        &mut self,
+        now: Time,
+        asked: &Asked,
+        (names, nodes, made): (&[Place], &[NodeId], Option<&Place>),
+        answer: &Answer,
+    ) {
+        let failed = matches!(answer, Answer::Fail(_));
+        for name in names {
+            // What loses a name changes.
+            if let Some(node) = self.names.remove(name).and_then(|name| name.what).filter(|_| !failed) {
+                self.doubt_attributes(node);
+            }
+        }
+        for node in nodes {
+            self.doubt_attributes(*node);
+            // What was not written does not stay in the pages.
+            if failed {
+                self.pages.remove(node);
+            }
+        }
+        // What is made is there when the answer comes: its own attributes are of then.
+        if let (Answer::Entry(entry) | Answer::Created(entry, ..), Some(place)) = (answer, made) {
+            self.entry(now, asked, place.clone(), entry);
+        }
+        if let (Answer::Attr(stat, ttl), [node]) = (answer, nodes) {
+            // A change of its own: the kernel compares the size alone.
+            self.compare(*node, stat, |told| told.1 != stat.size);
+            self.believe(now, *node, stat, *ttl);
+        }
+    }
+
     fn entry(&mut self, now: Time, asked: &Asked, place: (NodeId, Vec<u8>), entry: &Entry) {
         let is_new = self.ids.insert(entry.node, entry.stat.id).is_none();
         self.name(now, asked, place, Some(entry.node), entry.entry_ttl);
@@ -232,6 +312,7 @@ impl Kernel {
         if is_behind {
             self.attributes.remove(&entry.node);
         } else if is_new {
+            self.compare(entry.node, &entry.stat, |_| false);
             self.believe(now, entry.node, &entry.stat, entry.attr_ttl);
         } else {
             self.attribute(now, asked, entry.node, &entry.stat, entry.attr_ttl);
@@ -256,7 +337,17 @@ impl Kernel {
     /// Attributes from before the node was forgotten do not count.
     fn attribute(&mut self, now: Time, asked: &Asked, node: NodeId, stat: &Stat, ttl: Duration) {
         if self.forgotten.get(&node).is_none_or(|at| *at <= asked.since) {
+            self.compare(node, stat, |told| told != (stat.mtime, stat.size));
             self.believe(now, node, stat, ttl);
+        }
+    }
+
+    /// Takes in what a file is; its pages go if they are not of that.
+    fn compare(&mut self, node: NodeId, stat: &Stat, differs: impl Fn((Timestamp, u64)) -> bool) {
+        let told = self.told.insert(node, (stat.mtime, stat.size));
+        if told.is_some_and(differs) {
+            self.pages.remove(&node);
+            self.reads_in_vain(node);
         }
     }
 
@@ -298,7 +389,7 @@ impl World {
                 meant(last)
             );
         }
-        for believed in kernel.attributes.values() {
+        for (node, believed) in &kernel.attributes {
             if self.now >= believed.until {
                 continue;
             }
@@ -308,12 +399,29 @@ impl World {
             };
             // Of what it changed itself it knows that it did.
             let mut states = self.without_own(seat, Time(0), last..last + 1, |a, b| version(a) == version(b));
+            let pages = kernel.pages.get(node);
+            let is_kept = |state: usize| {
+                let object = self.history.0[state].1.objects.get(&stat.id);
+                object.zip(pages).is_none_or(|(object, pages)| holds(pages, &object.data))
+            };
             assert!(
-                states.any(|state| version(state) == Some(stat.version)),
-                "{} seat {seat}'s kernel believes {stat:?}, and its version is {:?}",
+                states.any(|state| version(state) == Some(stat.version) && is_kept(state)),
+                "{} seat {seat}'s kernel believes {stat:?} with {pages:?}, and its version is {:?}",
                 self.now.0 / 1000,
                 version(last)
             );
         }
     }
+}
+
+/// Whether these pages are of this file.
+fn holds(pages: &Ranges, data: &[u8]) -> bool {
+    let mut at = 0;
+    while let Some((from, to)) = pages.first_gap(at, data.len() as u64) {
+        if pages.read(at, from).as_deref() != data.get(at as usize..from as usize) {
+            return false;
+        }
+        at = to;
+    }
+    pages.read(at, data.len() as u64).as_deref() == data.get(at as usize..)
 }

@@ -7,7 +7,7 @@ use wirefs_cache::Mode;
 use wirefs_carrier::{Dial, memory};
 use wirefs_op::message::attach::{Leases, Rattach, Watch};
 use wirefs_op::message::recall::Rrecall;
-use wirefs_op::message::version::{BootId, Rversion};
+use wirefs_op::message::version::{BootId, FEATURE_LEDGER, Rversion};
 use wirefs_op::{FileId, Kind, Stat, Timestamp};
 
 /// Nobody dials here: the carrier is there.
@@ -29,6 +29,7 @@ fn plan(mode: &str) -> MountPlan {
         cache_bytes_max: 0,
         threads: 1,
         uid: 0,
+        store: None,
         gid: 0,
     }
 }
@@ -71,6 +72,7 @@ fn shake(mode: &str, features: u64, early: usize) -> (Result<Attached, ConnectEr
             features: features & asked.features,
             boot: BootId(1),
             resumed: true,
+            number: 9,
         };
         let attach = Rattach {
             root: root(),
@@ -94,11 +96,12 @@ fn shake(mode: &str, features: u64, early: usize) -> (Result<Attached, ConnectEr
 #[test]
 fn leases_are_asked_for_where_the_mode_is_of_them() {
     let (attached, asked) = shake("lease", FEATURE_LEASES, 0);
-    assert_eq!(asked, FEATURE_LEASES);
+    assert_eq!(asked, FEATURE_LEASES | FEATURE_LEDGER);
     assert_eq!(attached.expect("attached").attachment.leases, Some(LEASES));
     for mode in ["window", "strict"] {
         let (attached, asked) = shake(mode, FEATURE_LEASES, 0);
-        assert_eq!((asked, attached.expect("attached").attachment.leases), (0, None), "{mode}");
+        let leases = attached.expect("attached").attachment.leases;
+        assert_eq!((asked, leases), (FEATURE_LEDGER, None), "{mode}");
     }
 }
 
@@ -106,6 +109,14 @@ fn leases_are_asked_for_where_the_mode_is_of_them() {
 fn a_server_that_did_not_agree_leases_nothing() {
     let (attached, _) = shake("lease", 0, 0);
     assert_eq!(attached.expect("attached").attachment.leases, None);
+}
+
+#[test]
+fn changes_are_numbered_where_the_server_agreed() {
+    for (features, ledger) in [(FEATURE_LEDGER, Some(9)), (FEATURE_LEASES, None)] {
+        let (attached, _) = shake("window", features, 0);
+        assert_eq!(attached.expect("attached").attachment.ledger, ledger);
+    }
 }
 
 #[test]

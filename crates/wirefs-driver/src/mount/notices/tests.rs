@@ -30,6 +30,7 @@ fn drain(notices: &Notices) -> Vec<String> {
     while !notices.lock().waiting.is_empty() {
         words.push(match notices.next(|| false).expect("not stopped") {
             Notice::Invalidate(Invalidate::Node { node, .. }) => format!("node {}", node.0),
+            Notice::LetGo(_, name) => String::from_utf8(name).expect("text"),
             Notice::Invalidate(Invalidate::Entry { name, .. }) => String::from_utf8(name).expect("text"),
             Notice::Frame(..) => "frame".to_owned(),
             Notice::Answer(..) => "answer".to_owned(),

@@ -65,7 +65,8 @@ impl Wirefs {
     /// Mounts what is exported.
     pub(super) fn mount_command(&self, scene: &Scene<'_>, at: &Path) -> Command {
         let mut command = self.at_home(scene.client.command(&scene.plan.wirefs));
-        command.arg("mount").arg(format!("tls://{}:{PORT}/", scene.addresses().0)).arg(at);
+        // What is called cold is to be cold.
+        command.args(["mount", "--no-cache"]).arg(format!("tls://{}:{PORT}/", scene.addresses().0)).arg(at);
         command
     }
 

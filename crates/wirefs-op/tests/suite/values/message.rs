@@ -12,6 +12,7 @@ use wirefs_op::message::flush::{Rflush, Tflush};
 use wirefs_op::message::get::{GetMode, GotMode, Rget, Tget};
 use wirefs_op::message::link::{Rlink, Tlink};
 use wirefs_op::message::lock::{LockAction, Rlock, Tlock};
+use wirefs_op::message::number::Tnumber;
 use wirefs_op::message::ping::{Rping, Tping};
 use wirefs_op::message::put::{Create, PutMode, Rput, Tput};
 use wirefs_op::message::recall::{RecallItem, Rrecall, Trecalled};
@@ -46,15 +47,16 @@ fn conversation_request() -> BoxedStrategy<Request> {
         tag().prop_map(|oldtag| Request::Flush(Tflush { oldtag })),
         Just(Request::Ping(Tping {})),
         long().prop_map(|serial| Request::Recalled(Trecalled { serial })),
+        (long(), long()).prop_map(|(number, answered)| Request::Number(Tnumber { number, answered })),
     ]
     .boxed()
 }
 
 fn conversation_reply() -> BoxedStrategy<Reply> {
     prop_oneof![
-        (word(), text(), long(), long(), any::<bool>()).prop_map(
-            |(msize, version, features, boot, resumed)| {
-                Reply::Version(Rversion { msize, version, features, boot: BootId(boot), resumed })
+        (word(), text(), long(), long(), any::<bool>(), long()).prop_map(
+            |(msize, version, features, boot, resumed, number)| {
+                Reply::Version(Rversion { msize, version, features, boot: BootId(boot), resumed, number })
             }
         ),
         (stat(), word(), word(), any::<[bool; 2]>(), prop::option::of(leases())).prop_map(

@@ -14,7 +14,7 @@ use wirefs_op::message::ping::Tping;
 use wirefs_op::message::put::{PutMode, Tput};
 use wirefs_op::message::recall::{RecallItem, Trecalled};
 use wirefs_op::message::target::Target;
-use wirefs_op::message::version::{BootId, FEATURE_LEASES, SessionId, Tversion, VERSION};
+use wirefs_op::message::version::{BootId, FEATURE_LEASES, FEATURE_LEDGER, SessionId, Tversion, VERSION};
 use wirefs_op::wire::{Data, Text};
 use wirefs_op::{
     Errno, FileId, Kind, LockFamily, LockKind, LockRange, NOTAG, Reply, Request, SetStat, Stat, Tag, Time,
@@ -84,6 +84,7 @@ impl World {
         }
         let mut hello = version_body(0, 1 << 20);
         hello.session = id;
+        hello.features = FEATURE_LEDGER;
         let outputs = self.receive(connection, NOTAG, Request::Version(hello));
         let resumed = outputs.iter().find_map(|output| match output {
             Output::Reply { reply: Reply::Version(answer), .. } => Some(answer.resumed),

@@ -1,26 +1,29 @@
-//! The byte ranges that one holder has locked.
+//! The byte ranges that one holder has locked, for trees that keep a table of locks.
 
 use wirefs_op::{LockKind, LockRange};
 
 /// Ranges that do not overlap, in order. None is an unlocked one.
 #[derive(Debug, Default)]
-pub(crate) struct Ranges(Vec<LockRange>);
+pub struct Ranges(Vec<LockRange>);
 
 impl Ranges {
-    pub(crate) fn len(&self) -> usize {
+    /// How many ranges there are.
+    pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Whether nothing is locked.
+    pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    pub(crate) fn to_vec(&self) -> Vec<LockRange> {
+    /// All of them, in order.
+    pub fn to_vec(&self) -> Vec<LockRange> {
         self.0.clone()
     }
 
     /// What `range` says holds from now on for its bytes.
-    pub(crate) fn set(&mut self, range: LockRange) {
+    pub fn set(&mut self, range: LockRange) {
         let mut ranges: Vec<_> = self.0.iter().flat_map(|held| without(*held, range)).collect();
         if range.kind != LockKind::Unlock {
             ranges.push(range);
@@ -36,7 +39,7 @@ impl Ranges {
     }
 
     /// A range here that stands in the way of `wanted`.
-    pub(crate) fn conflict(&self, wanted: LockRange) -> Option<LockRange> {
+    pub fn conflict(&self, wanted: LockRange) -> Option<LockRange> {
         let is_shared = |held: &LockRange| held.kind == LockKind::Read && wanted.kind == LockKind::Read;
         self.0.iter().find(|held| overlap(held, &wanted) && !is_shared(held)).copied()
     }
@@ -60,7 +63,7 @@ fn without(held: LockRange, range: LockRange) -> impl Iterator<Item = LockRange>
 
 /// The changes that lead back to `before` within the bytes of `range`. Locks that were held come first: none is let go
 /// of that the holder had.
-pub(super) fn restoring(range: LockRange, before: &[LockRange]) -> Vec<LockRange> {
+pub fn restoring(range: LockRange, before: &[LockRange]) -> Vec<LockRange> {
     let mut gaps = Ranges(vec![LockRange { kind: LockKind::Write, ..range }]);
     let mut back = Vec::new();
     for held in before.iter().filter(|held| overlap(held, &range)) {

@@ -1,0 +1,332 @@
+//! The log as a whole: which block is where, what is appended, what is cleaned.
+
+use super::DiskFault;
+use super::record::{self, FREED_MAX, Head, Kind};
+use super::segment::{Found, Segment};
+use bytes::Bytes;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::ops::Bound;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use wirefs_blocks::id::BlockId;
+use wirefs_blocks::limits::{PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MIN};
+use wirefs_blocks::store::StoreFault;
+
+/// The version of the format.
+const VERSION: u32 = 1;
+/// The first record of a segment, in bytes.
+const BEGIN_BYTES: u64 = record::HEAD_BYTES as u64 + 8;
+/// Segments that a log has at least before any is cleaned.
+const SEGMENTS_MIN: u64 = 4;
+
+/// Where a block is.
+#[derive(Clone, Copy, Debug)]
+struct Location {
+    segment: u64,
+    found: Found,
+}
+
+/// A block that can be read although the log goes on.
+#[derive(Debug)]
+pub(super) struct Place {
+    segment: Segment,
+    found: Found,
+}
+
+impl Place {
+    /// The block; `None` when it is damaged.
+    pub(super) fn read(&self) -> Option<Bytes> {
+        self.segment.body(self.found.body_at, &self.found.head)
+    }
+}
+
+/// All segments, and what their records come to.
+#[derive(Debug)]
+pub(super) struct Log {
+    directory: PathBuf,
+    payload_bytes: usize,
+    segment_bytes: u64,
+    /// By number. There is always a last one, which is written to.
+    segments: BTreeMap<u64, Segment>,
+    blocks: BTreeMap<BlockId, Location>,
+    root: Option<BlockId>,
+    /// Bytes of records of blocks that are still there.
+    live_bytes: u64,
+    /// It is not known what is on the disk: nothing more is written.
+    is_broken: bool,
+}
+
+impl Log {
+    pub(super) fn open(directory: &Path, payload_bytes: usize, segment_bytes: u64) -> Result<Log, DiskFault> {
+        let mut log = Log {
+            directory: directory.to_owned(),
+            payload_bytes,
+            segment_bytes,
+            segments: BTreeMap::new(),
+            blocks: BTreeMap::new(),
+            root: None,
+            live_bytes: 0,
+            is_broken: false,
+        };
+        let mut numbers = Vec::new();
+        for entry in std::fs::read_dir(directory).map_err(DiskFault::system(directory))? {
+            let name = entry.map_err(DiskFault::system(directory))?.file_name();
+            numbers.extend(name.to_str().and_then(Segment::number_of));
+        }
+        numbers.sort_unstable();
+        for number in &numbers {
+            log.replay(*number, numbers.last() == Some(number))?;
+        }
+        if log.segments.is_empty() {
+            let next = numbers.last().map_or(1, |last| last + 1);
+            log.begin(next).map_err(DiskFault::system(directory))?;
+        }
+        Ok(log)
+    }
+
+    /// Takes in what the records of a segment say. Of the last one, what is behind its first record that is not whole is cut
+    /// off.
+    fn replay(&mut self, number: u64, is_last: bool) -> Result<(), DiskFault> {
+        let mut segment = Segment::open(&self.directory, number)?;
+        let path = || Segment::path(&self.directory, number);
+        let records = segment.records(is_last);
+        let Some(first) = records.first() else {
+            if is_last && segment.end <= BEGIN_BYTES {
+                // It was just begun when the machine stopped.
+                return std::fs::remove_file(path()).map_err(DiskFault::system(&path()));
+            }
+            return Err(DiskFault::Corrupt { path: path(), what: "it is not a segment of a block store" });
+        };
+        let begin = segment.body(first.body_at, &first.head).filter(|_| first.is(Kind::Begin));
+        self.payload_bytes = begin
+            .and_then(|body| begun(&body))
+            .ok_or(DiskFault::Corrupt { path: path(), what: "another version has made it" })?;
+        let end = records.last().map_or(0, Found::end);
+        if is_last && end < segment.end {
+            segment.file.set_len(end).map_err(DiskFault::system(&path()))?;
+            segment.end = end;
+        }
+        for found in records {
+            match found.head.kind {
+                Kind::Begin => {}
+                Kind::Block => {
+                    if let Some(id) = BlockId::from_bits(found.head.id) {
+                        self.note(id, Location { segment: number, found });
+                    }
+                }
+                Kind::Root => self.root = BlockId::from_bits(found.head.id),
+                Kind::Free => {
+                    let body = segment.body(found.body_at, &found.head).unwrap_or_default();
+                    for id in record::ids_of(&body) {
+                        self.forget(id);
+                    }
+                }
+            }
+        }
+        self.segments.insert(number, segment);
+        Ok(())
+    }
+
+    fn note(&mut self, id: BlockId, location: Location) {
+        self.live_bytes += location.found.head.record_bytes();
+        if let Some(before) = self.blocks.insert(id, location) {
+            self.live_bytes -= before.found.head.record_bytes();
+        }
+    }
+
+    fn forget(&mut self, id: BlockId) {
+        if let Some(before) = self.blocks.remove(&id) {
+            self.live_bytes -= before.found.head.record_bytes();
+        }
+    }
+
+    pub(super) fn payload_bytes(&self) -> usize {
+        self.payload_bytes
+    }
+
+    pub(super) fn root(&self) -> Option<BlockId> {
+        self.root
+    }
+
+    pub(super) fn registered(&self, after: Option<BlockId>, count_max: usize) -> Vec<BlockId> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        self.blocks.range((from, Bound::Unbounded)).take(count_max).map(|(id, _)| *id).collect()
+    }
+
+    pub(super) fn place(&self, id: BlockId) -> Option<Place> {
+        let Location { segment, found } = *self.blocks.get(&id)?;
+        Some(Place { segment: self.segments.get(&segment)?.clone(), found })
+    }
+
+    /// The file that is written to.
+    pub(super) fn file(&self) -> Result<Arc<File>, StoreFault> {
+        if self.is_broken {
+            return Err(StoreFault::Broken("the disk failed before"));
+        }
+        let last = self.segments.last_key_value().map(|(_, last)| Arc::clone(&last.file));
+        last.ok_or(StoreFault::Broken("there is no segment"))
+    }
+
+    pub(super) fn give_up(&mut self) {
+        self.is_broken = true;
+    }
+
+    pub(super) fn register(&mut self, blocks: &[(BlockId, Bytes)]) -> Result<(), StoreFault> {
+        if blocks.iter().any(|(id, _)| self.blocks.contains_key(id)) {
+            return Err(StoreFault::Broken("an id that was used before"));
+        }
+        let records: Vec<(Kind, u64, Bytes)> =
+            blocks.iter().map(|(id, bytes)| (Kind::Block, id.bits(), bytes.clone())).collect();
+        self.append(&records)
+    }
+
+    pub(super) fn switch_root(&mut self, root: BlockId) -> Result<(), StoreFault> {
+        self.append(&[(Kind::Root, root.bits(), Bytes::new())])?;
+        self.root = Some(root);
+        Ok(())
+    }
+
+    /// Lets go of blocks. Where that cannot be written they are forgotten until the store is opened again.
+    pub(super) fn deregister(&mut self, ids: &[BlockId]) {
+        for ids in ids.chunks(FREED_MAX) {
+            let _forgotten_later = self.append(&[(Kind::Free, 0, record::freed(ids))]);
+            for id in ids {
+                self.forget(*id);
+            }
+        }
+    }
+
+    /// Appends records in one write: all of them are there, or none.
+    fn append(&mut self, records: &[(Kind, u64, Bytes)]) -> Result<(), StoreFault> {
+        if self.is_broken {
+            return Err(StoreFault::Broken("the disk failed before"));
+        }
+        if self.last().is_none_or(|last| last.end >= self.segment_bytes) {
+            self.begin_next()?;
+        }
+        let Some(last) = self.last().cloned() else { return Err(StoreFault::Broken("there is no segment")) };
+        let mut bytes = Vec::new();
+        let mut places = Vec::new();
+        for (kind, id, body) in records {
+            let at = last.end + bytes.len() as u64;
+            record::put(&mut bytes, last.number, *kind, *id, body);
+            places.push(at);
+        }
+        if let Err(error) = last.file.write_all_at(&bytes, last.end) {
+            return Err(self.undo(&last, &error));
+        }
+        if let Some(segment) = self.segments.get_mut(&last.number) {
+            segment.end += bytes.len() as u64;
+        }
+        for ((kind, id, _), at) in records.iter().zip(places) {
+            if let (Kind::Block, Some(id)) = (kind, BlockId::from_bits(*id))
+                && let Some(found) = found_in(&bytes, at, last.end, last.number)
+            {
+                self.note(id, Location { segment: last.number, found });
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes back what was written of a write that failed.
+    fn undo(&mut self, last: &Segment, error: &std::io::Error) -> StoreFault {
+        if last.file.set_len(last.end).is_err() {
+            self.is_broken = true;
+        }
+        match error.kind() {
+            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded if !self.is_broken => {
+                StoreFault::Full
+            }
+            _ => StoreFault::Broken("the disk does not take what is written"),
+        }
+    }
+
+    fn last(&self) -> Option<&Segment> {
+        self.segments.last_key_value().map(|(_, last)| last)
+    }
+
+    /// Goes over to the next segment. What is before it is synced first, so that it cannot be torn any more.
+    fn begin_next(&mut self) -> Result<(), StoreFault> {
+        self.sync_last()?;
+        let next = self.last().map_or(1, |last| last.number + 1);
+        self.begin(next).map_err(|error| match error.kind() {
+            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => StoreFault::Full,
+            _ => StoreFault::Broken("no segment can be made"),
+        })
+    }
+
+    fn sync_last(&mut self) -> Result<(), StoreFault> {
+        self.file()?.sync_data().map_err(|_| {
+            self.is_broken = true;
+            StoreFault::Broken("the disk does not take what was written")
+        })
+    }
+
+    fn begin(&mut self, number: u64) -> std::io::Result<()> {
+        let mut segment = Segment::create(&self.directory, number)?;
+        let payload = u32::try_from(self.payload_bytes).unwrap_or(u32::MAX);
+        let mut bytes = Vec::new();
+        let body = [VERSION.to_le_bytes(), payload.to_le_bytes()].concat();
+        record::put(&mut bytes, number, Kind::Begin, 0, &body);
+        segment.file.write_all_at(&bytes, 0)?;
+        // So that one with records has its first one, whatever happens.
+        segment.file.sync_all()?;
+        segment.end = bytes.len() as u64;
+        self.segments.insert(number, segment);
+        Ok(())
+    }
+
+    /// Cleans the oldest segment where more than half of the log is let go of.
+    pub(super) fn clean_some(&mut self) {
+        let used: u64 = self.segments.values().map(|segment| segment.end).sum();
+        let is_worth_it = used > 2 * self.live_bytes + SEGMENTS_MIN * self.segment_bytes;
+        if is_worth_it && self.segments.len() > 1 {
+            // One that cannot be cleaned now is the oldest the next time too.
+            let _later = self.clean_oldest();
+        }
+    }
+
+    /// Copies what is still there of the oldest segment to the end, and removes it once that is on the disk: whatever lets
+    /// go of its blocks is there then as well.
+    fn clean_oldest(&mut self) -> Result<(), StoreFault> {
+        let Some((number, oldest)) = self.segments.first_key_value() else { return Ok(()) };
+        let (number, oldest) = (*number, oldest.clone());
+        for found in oldest.records(false).into_iter().filter(|found| found.is(Kind::Block)) {
+            let Some(id) = BlockId::from_bits(found.head.id) else { continue };
+            let is_there = self
+                .blocks
+                .get(&id)
+                .is_some_and(|at| at.segment == number && at.found.body_at == found.body_at);
+            // A damaged one is lost here as it would be there.
+            if is_there && let Some(body) = oldest.body(found.body_at, &found.head) {
+                self.append(&[(Kind::Block, found.head.id, body)])?;
+            }
+        }
+        if let Some(root) = self.root {
+            self.append(&[(Kind::Root, root.bits(), Bytes::new())])?;
+        }
+        self.sync_last()?;
+        std::fs::remove_file(Segment::path(&self.directory, number))
+            .map_err(|_| StoreFault::Broken("a segment cannot be removed"))?;
+        self.segments.remove(&number);
+        self.blocks.retain(|_, at| at.segment != number);
+        Ok(())
+    }
+}
+
+/// The payload that a segment's first record tells.
+fn begun(body: &[u8]) -> Option<usize> {
+    let (version, payload) = body.split_at_checked(4)?;
+    let payload = u32::from_le_bytes(payload.try_into().ok()?) as usize;
+    let is_known = version == VERSION.to_le_bytes();
+    (is_known && (PAYLOAD_BYTES_MIN..=PAYLOAD_BYTES_MAX).contains(&payload)).then_some(payload)
+}
+
+/// A record that stands at `at`, in bytes that were written at `from`.
+fn found_in(bytes: &[u8], at: u64, from: u64, segment: u64) -> Option<Found> {
+    let begin = usize::try_from(at - from).ok()?;
+    let head = bytes.get(begin..)?.first_chunk().and_then(|head| Head::decode(segment, head))?;
+    Some(Found { head, body_at: at + record::HEAD_BYTES as u64 })
+}

@@ -1,0 +1,33 @@
+//! What the items of a tree say, one file for each part of an object.
+
+mod checkpoint;
+mod entry;
+mod head;
+mod name;
+mod run;
+#[cfg(test)]
+mod tests;
+mod xattr;
+
+use crate::block::Item;
+use crate::codec::Corrupt;
+use crate::id::BlockId;
+use crate::key::Part;
+pub(crate) use checkpoint::CheckpointItem;
+pub(crate) use entry::Entry;
+pub(crate) use head::{Body, Head};
+pub(crate) use name::{first_place, last_place};
+pub(crate) use run::Run;
+pub(crate) use xattr::{Value, Xattr};
+
+/// The contents blocks that an item names.
+pub(crate) fn names_contents(item: &Item) -> Result<Vec<BlockId>, Corrupt> {
+    Ok(match item.key.part {
+        Part::Run => Run::decode(item.value.clone())?.ids().collect(),
+        Part::Xattr => match Xattr::decode(item.value.clone())?.value {
+            Value::Inline(_) => Vec::new(),
+            Value::Spilled { ids, .. } => ids,
+        },
+        Part::Head | Part::Entry | Part::Dead | Part::Checkpoint | Part::Dying => Vec::new(),
+    })
+}

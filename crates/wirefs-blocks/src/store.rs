@@ -1,0 +1,104 @@
+//! Where blocks are: in memory, on a disk, on the way to another machine and back.
+
+mod memory;
+
+use crate::id::BlockId;
+use bytes::Bytes;
+pub use memory::MemoryStore;
+use std::collections::BTreeSet;
+
+/// A block that a store no longer has, or never had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the block is lost")]
+pub struct Lost;
+
+/// Why a store did not take something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StoreFault {
+    /// There is no room. Nothing of what was given was taken, and none of its ids was seen by anybody.
+    #[error("the store is full")]
+    Full,
+    /// It failed. What was taken is not known.
+    #[error("the store failed: {0}")]
+    Broken(&'static str),
+}
+
+/// The blocks that an operation lacks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// Those that it cannot go on without.
+    pub ids: BTreeSet<BlockId>,
+    /// Those that it is likely to lack next.
+    pub hints: BTreeSet<BlockId>,
+}
+
+impl Wanted {
+    /// Just these.
+    pub fn of(ids: impl IntoIterator<Item = BlockId>) -> Wanted {
+        Wanted { ids: ids.into_iter().collect(), hints: BTreeSet::new() }
+    }
+
+    /// Wants all that another does as well.
+    pub fn extend(&mut self, other: Wanted) {
+        self.ids.extend(other.ids);
+        self.hints.extend(other.hints);
+    }
+}
+
+/// How much a store holds, in blocks of its payload.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Room {
+    /// All blocks that it can hold.
+    pub blocks: u64,
+    /// Blocks that it could still take.
+    pub blocks_free: u64,
+}
+
+/// A block manager: keeps immutable blocks by their ids, and one pointer to the root.
+///
+/// Called from several threads at once; each call may block. The tree registers what is new, then switches the root,
+/// then deregisters what is old: a store that keeps this order across a crash keeps a whole tree.
+///
+/// # Source
+/// PingFS, "PingFS structure": register, retrieve, deregister.
+pub trait BlockStore: Send + Sync + 'static {
+    /// The largest block, in bytes; the same for as long as the store lives.
+    fn payload_bytes(&self) -> usize;
+
+    /// Takes new blocks, each under an id that was never used before.
+    ///
+    /// # Errors
+    /// [`StoreFault::Full`]: none was taken. [`StoreFault::Broken`]: some may have been.
+    fn register(&self, blocks: &[(BlockId, Bytes)]) -> Result<(), StoreFault>;
+
+    /// Delivers each block that is wanted once, in the order in which they come by, and comes back when all have come or
+    /// are given up. All are waited for at once; a hint is delivered where that costs no further wait.
+    fn retrieve(&self, wanted: &Wanted, deliver: &mut dyn FnMut(BlockId, Result<Bytes, Lost>));
+
+    /// Lets go of blocks. Unknown ones do not matter. Whoever waits for one of them is told that it is lost.
+    fn deregister(&self, ids: &[BlockId]);
+
+    /// The ids of registered blocks after `after`, ascending, at most `count_max` of them.
+    fn registered(&self, after: Option<BlockId>, count_max: usize) -> Vec<BlockId>;
+
+    /// The root, if there is one yet.
+    ///
+    /// # Errors
+    /// The store cannot tell.
+    fn root(&self) -> Result<Option<BlockId>, StoreFault>;
+
+    /// Makes another block the root, in one step: after a crash it is this one or the one before.
+    ///
+    /// # Errors
+    /// It is not known which of the two is the root.
+    fn switch_root(&self, root: BlockId) -> Result<(), StoreFault>;
+
+    /// Waits until the present root, and all that it reaches, is as safe as this store can make it.
+    ///
+    /// # Errors
+    /// It is not.
+    fn sync(&self) -> Result<(), StoreFault>;
+
+    /// How full it is.
+    fn room(&self) -> Room;
+}

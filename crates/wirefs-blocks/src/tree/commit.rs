@@ -1,0 +1,168 @@
+//! Carrying changes out: run, register, switch the root, deregister.
+
+use super::serve::Failure;
+use super::{BlockTree, Changes, count};
+use crate::change::{Basis, Change, Sealed};
+use crate::halt::Halt;
+use crate::id::BlockId;
+use crate::key::Ino;
+use crate::limits::{IDS_SKIPPED, RESERVED_BLOCKS};
+use crate::shelf::Shelf;
+use crate::store::StoreFault;
+use crate::touch::{Parked, Touch, Unasked};
+use bytes::Bytes;
+use std::sync::Arc;
+use wirefs_op::Errno;
+
+/// Tells others what is about to change.
+pub(super) type Toucher<'a> = &'a mut dyn FnMut(&[Touch]) -> Result<(), Parked>;
+
+/// For changes that nobody needs to hear of first.
+pub(super) fn quietly(_: &[Touch]) -> Result<(), Parked> {
+    Ok(())
+}
+
+/// What a change is for, as far as a store that is nearly full wants to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// Puts something in.
+    Fill,
+    /// Makes room, if not at once.
+    Clear,
+}
+
+impl BlockTree {
+    /// Carries a change out. `then` is called before the next change may begin.
+    ///
+    /// # Cost
+    /// The waits of its look-ups; then one `register`, one `switch_root`, one `deregister`.
+    pub(super) fn change<R, T>(
+        &self,
+        purpose: Purpose,
+        touch: Toucher<'_>,
+        op: impl Fn(&mut Change<'_>) -> Result<R, Halt>,
+        then: impl FnOnce(R) -> T,
+    ) -> Result<T, Failure> {
+        let mut changes = self.changes();
+        let mut outcome = self.commit(&mut changes, purpose, touch, &op);
+        if matches!(outcome, Err(Failure::Errno(Errno::NoSpace))) && self.collect_all(&mut changes) {
+            outcome = self.commit(&mut changes, purpose, touch, &op);
+        }
+        let done = then(outcome?);
+        self.collect_some(&mut changes);
+        Ok(done)
+    }
+
+    /// One change, in the turn of the caller.
+    pub(super) fn commit<R>(
+        &self,
+        changes: &mut Changes,
+        purpose: Purpose,
+        touch: Toucher<'_>,
+        op: &impl Fn(&mut Change<'_>) -> Result<R, Halt>,
+    ) -> Result<R, Failure> {
+        if changes.is_broken {
+            return Err(Errno::Io.into());
+        }
+        let volume = self.volume();
+        let shelf = Shelf::new(&self.cache);
+        let basis = Basis {
+            volume: &volume,
+            shelf: &shelf,
+            opens: &self.opens,
+            geometry: self.geometry,
+            ids: changes.ids,
+            now: (self.clock)(),
+        };
+        let ran = self.run(&shelf, || {
+            let mut change = Change::new(basis);
+            let result = op(&mut change)?;
+            Ok((result, change.seal()?))
+        });
+        let outcome = match ran {
+            Ok((result, Some(sealed))) => match touch(&sealed.touched) {
+                Ok(()) => self.publish(changes, purpose, sealed).map(|()| result).map_err(Failure::Errno),
+                Err(Parked) => Err(Failure::Parked),
+            },
+            Ok((result, None)) => Ok(result),
+            Err(Halt::Failed(errno)) => Err(errno.into()),
+            Err(Halt::Lost(_) | Halt::Need(_)) => Err(Errno::Io.into()),
+        };
+        self.opens.absolve();
+        outcome
+    }
+
+    fn publish(&self, changes: &mut Changes, purpose: Purpose, sealed: Sealed) -> Result<(), Errno> {
+        let encoded: Vec<(BlockId, Bytes)> =
+            sealed.blocks.iter().map(|(id, block)| (*id, block.encode())).collect();
+        self.check_room(purpose, encoded.len())?;
+        let used = sealed.ids.ahead_of(self.volume().id);
+        if used > IDS_SKIPPED / 2 {
+            // Past this, ids of changes that came to nothing might be given out again when the tree is opened.
+            return Err(Errno::Io);
+        }
+        match self.store.register(&encoded) {
+            Ok(()) => {}
+            Err(StoreFault::Full) => return Err(Errno::NoSpace),
+            Err(StoreFault::Broken(_)) => {
+                changes.ids = sealed.ids;
+                let ids: Vec<BlockId> = encoded.iter().map(|(id, _)| *id).collect();
+                self.store.deregister(&ids);
+                return Err(Errno::Io);
+            }
+        }
+        changes.ids = sealed.ids;
+        count(&self.counts.registered, encoded.len());
+        if self.store.switch_root(sealed.volume.id).is_err() {
+            changes.is_broken = true;
+            return Err(Errno::Io);
+        }
+        self.adopt(changes, sealed);
+        Ok(())
+    }
+
+    /// Keeps some room for changes that make more.
+    fn check_room(&self, purpose: Purpose, wanted: usize) -> Result<(), Errno> {
+        let room = self.store.room();
+        let reserved = match purpose {
+            Purpose::Fill => RESERVED_BLOCKS.min(room.blocks / 8),
+            Purpose::Clear => 0,
+        };
+        let is_enough = room.blocks_free >= (wanted as u64).saturating_add(reserved);
+        if is_enough { Ok(()) } else { Err(Errno::NoSpace) }
+    }
+
+    /// Goes over to the new root.
+    fn adopt(&self, changes: &mut Changes, sealed: Sealed) {
+        let Sealed { volume, blocks, doomed, orphaned, adopted, trimmed, .. } = sealed;
+        for (id, block) in blocks {
+            self.cache.put(id, block);
+        }
+        let volume = Arc::new(volume);
+        let before = std::mem::replace(&mut self.state().volume, Arc::clone(&volume));
+        if volume.root.era != before.root.era {
+            self.opens.forget_dead();
+            changes.dead_unread_from = Some(Ino(0));
+            self.tell(Unasked::Everything);
+        }
+        for id in adopted {
+            self.opens.adopt(id);
+        }
+        for id in orphaned {
+            self.opens.orphan(id);
+        }
+        for id in trimmed {
+            self.opens.trim(id);
+        }
+        self.let_go(&doomed);
+    }
+
+    /// Deregisters blocks that nothing reaches.
+    pub(super) fn let_go(&self, ids: &[BlockId]) {
+        if !ids.is_empty() {
+            self.cache.forget(ids);
+            self.store.deregister(ids);
+            count(&self.counts.deregistered, ids.len());
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! Whole trees on stores in memory.
+
+mod checkpoints;
+mod collection;
+mod differences;
+mod faults;
+mod files;
+mod listings;
+mod loss;
+mod random;
+#[expect(clippy::disallowed_methods, reason = "threads of a test, as a driver would have them")]
+mod threads;
+mod waits;
+mod world;

@@ -1,0 +1,160 @@
+//! Stores that lose blocks: the damage stays in what was in them, and is told as EIO.
+
+use super::world::{World, at, bytes};
+use crate::block::Block;
+use crate::id::BlockId;
+use crate::item::Entry;
+use crate::key::Part;
+use crate::store::BlockStore;
+use bytes::Bytes;
+use std::collections::BTreeSet;
+use wirefs_op::{Errno, Kind};
+
+/// A tree without a cache, so that each block counts.
+fn filled() -> World {
+    let world = World::of(1400, 1 << 20, 0);
+    for dir in 0..10 {
+        world.mkdir(&format!("{dir}")).unwrap();
+        for file in 0..30_u8 {
+            world.create(&format!("{dir}/{file}"), bytes(usize::from(file) * 150, file)).unwrap();
+        }
+    }
+    world
+}
+
+/// The blocks of the present tree of files that are like this.
+fn blocks(world: &World, is: impl Fn(&Block) -> bool) -> Vec<BlockId> {
+    let reached = world.below(world.tree.volume().root.files);
+    reached.into_iter().filter(|id| world.store.block(*id).is_some_and(|block| is(&block))).collect()
+}
+
+fn paths() -> impl Iterator<Item = (String, u8)> {
+    (0..10).flat_map(|dir| (0..30_u8).map(move |file| (format!("{dir}/{file}"), file)))
+}
+
+#[test]
+fn a_lost_block_of_contents_harms_one_file() {
+    let world = filled();
+    let contents = blocks(&world, |block| matches!(block, Block::Contents { .. }));
+    for id in contents.into_iter().step_by(37).take(5) {
+        let world = filled();
+        world.store.lose(id);
+        let failed: Vec<String> = paths()
+            .filter(|(path, file)| match world.read(path) {
+                Ok(data) => {
+                    assert_eq!(data, bytes(usize::from(*file) * 150, *file));
+                    false
+                }
+                Err(errno) => errno == Errno::Io,
+            })
+            .map(|(path, _)| path)
+            .collect();
+        assert_eq!(failed.len(), 1, "{failed:?}");
+        let path = &failed[0];
+        // All but the bytes is there, and can be written anew.
+        assert!(world.stat(path).is_ok());
+        world.resize(path, 0).unwrap();
+        world.write(at(path), 0, bytes(4000, 9)).unwrap();
+        assert_eq!(world.read(path), Ok(bytes(4000, 9)));
+        world.remove(path).unwrap();
+    }
+}
+
+#[test]
+fn a_lost_head_block_harms_what_was_in_it() {
+    let world = filled();
+    let heads = blocks(&world, |block| matches!(block, Block::Head(_)));
+    for id in heads.into_iter().step_by(11) {
+        let world = filled();
+        let Some(Block::Head(items)) = world.store.block(id) else { panic!("no such block") };
+        let held: BTreeSet<u64> = items.iter().map(|item| item.key.ino.0).collect();
+        world.store.lose(id);
+        for (path, file) in paths() {
+            match world.read(&path) {
+                Ok(data) => assert_eq!(data, bytes(usize::from(file) * 150, file)),
+                Err(errno) => assert_eq!(errno, Errno::Io),
+            }
+        }
+        let harmed = paths().filter(|(path, _)| world.stat(path).is_err()).count();
+        // The heads in it; with the entries of a directory, what they name.
+        let entries = items.iter().filter(|item| item.key.part == Part::Entry).count();
+        assert!(harmed <= held.len() + entries + 30, "{harmed} files for {} objects", held.len());
+        // Other directories are worked in as before.
+        let worked = (0..10).filter(|dir| world.create(&format!("{dir}/new"), bytes(10, 1)).is_ok()).count();
+        assert!(worked >= 8, "{worked} of 10");
+    }
+}
+
+#[test]
+fn names_of_lost_objects_are_listed_and_can_be_removed() {
+    let world = filled();
+    let is_of_files = |block: &Block| match block {
+        Block::Head(items) => {
+            items.iter().all(|item| item.key.part == Part::Head && item.key.ino.next().is_some())
+        }
+        _ => false,
+    };
+    let heads = blocks(&world, is_of_files);
+    let id = heads[heads.len() / 2];
+    world.store.lose(id);
+    let lost: Vec<String> =
+        paths().map(|(path, _)| path).filter(|path| world.stat(path) == Err(Errno::Io)).collect();
+    assert!((1..20).contains(&lost.len()), "{lost:?}");
+    let dir = lost[0].split('/').next().unwrap();
+    let listed = world.list(dir).unwrap();
+    assert_eq!(listed.len(), 30);
+    let of_lost = listed.iter().find(|entry| lost[0].ends_with(std::str::from_utf8(&entry.name).unwrap()));
+    assert!(of_lost.is_some_and(|entry| entry.stat.kind == Kind::File));
+    for path in &lost {
+        world.remove(path).unwrap();
+        assert_eq!(world.stat(path), Err(Errno::NotFound));
+    }
+    assert_eq!(world.list(dir).unwrap().len(), 30 - lost.iter().filter(|path| path.starts_with(dir)).count());
+}
+
+#[test]
+fn a_damaged_block_counts_as_lost() {
+    let world = filled();
+    let contents = blocks(&world, |block| matches!(block, Block::Contents { .. }));
+    let id = contents[0];
+    world.store.inner.deregister(&[id]);
+    world.store.inner.register(&[(id, Bytes::from_static(b"\xffnot a block"))]).unwrap();
+    assert_eq!(paths().filter(|(path, _)| world.read(path) == Err(Errno::Io)).count(), 1);
+    assert!(world.tree.figures().lost == 0, "it was delivered, but not what was registered");
+}
+
+#[test]
+fn what_only_a_lost_block_could_name_is_swept_up() {
+    let world = World::of(1400, 1 << 20, 0);
+    for file in 0..40 {
+        world.create(&format!("{file}"), bytes(20_000, file)).unwrap();
+    }
+    world.tree.create_checkpoint(b"one").unwrap();
+    world.create("0", bytes(20_000, 99)).unwrap();
+    // A block that names contents and has no entries of the root directory.
+    let is_leaf = |block: &Block| match block {
+        Block::Head(items) => {
+            items.iter().any(|item| item.key.part == Part::Run)
+                && items
+                    .iter()
+                    .all(|item| Entry::decode(item.value.clone()).is_err() || item.key.part != Part::Entry)
+        }
+        _ => false,
+    };
+    let leaves = blocks(&world, is_leaf);
+    let lost = leaves[leaves.len() / 2];
+    world.store.lose(lost);
+    let orphans = world.store.all().difference(&world.reached()).count();
+    assert!(orphans > 10, "{orphans} blocks without a name");
+    let mut after = None;
+    loop {
+        after = world.tree.sweep(after);
+        if after.is_none() {
+            break;
+        }
+    }
+    let left: Vec<BlockId> = world.store.all().difference(&world.reached()).copied().collect();
+    assert_eq!(left, [], "still there");
+    let missing = world.reached().difference(&world.store.all()).count();
+    assert_eq!(missing, 0);
+}

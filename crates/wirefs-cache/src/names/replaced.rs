@@ -1,0 +1,23 @@
+//! Files that were replaced by own doing, and go on to be the same file for those who work with them here.
+
+use crate::names::{Names, NodeId};
+use crate::trust::Known;
+use wirefs_op::{Stat, Time};
+
+impl Names {
+    /// Another object has taken the place of the node's, by a change of this client that was answered at `now`: it is the node's now.
+    pub fn replaced(&mut self, id: NodeId, stat: &Stat, known: Known, now: Time) {
+        let Some(node) = self.nodes.get_mut(&id) else { return };
+        if self.by_file.get(&node.stat.id) == Some(&id) {
+            self.by_file.remove(&node.stat.id);
+        }
+        node.stat = Stat { leased: known.leased, ..*stat };
+        node.known = Some(known);
+        (node.changed_at, node.effect_at) = (now, known.at);
+        self.changed_at = self.changed_at.max(now);
+        self.by_file.insert(stat.id, id);
+    }
+}
+
+#[cfg(test)]
+mod tests;

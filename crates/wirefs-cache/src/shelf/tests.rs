@@ -1,0 +1,67 @@
+use super::*;
+use crate::names::tests::stat;
+use wirefs_op::Kind;
+
+fn id(ino: u64) -> FileId {
+    stat(ino, Kind::Directory).id
+}
+
+fn packed(names: &[&str]) -> Packed {
+    let entries = names.iter().map(|name| (name.as_bytes(), stat(7, Kind::File)));
+    Packed::new(&stat(1, Kind::Directory), entries, Time(3), true)
+}
+
+fn names(packed: &Packed) -> Vec<String> {
+    let (entries, is_complete) = packed.unpack().unwrap();
+    assert!(is_complete);
+    entries.into_iter().map(|entry| String::from_utf8(entry.name).unwrap()).collect()
+}
+
+#[test]
+fn what_is_put_there_is_taken_off_once() {
+    let mut shelf = Shelf::default();
+    shelf.put(id(2), packed(&["a", "b"]));
+    shelf.put(id(2), packed(&["a", "c"]));
+    assert_eq!(shelf.len(), 1);
+    assert_eq!(names(&shelf.take(id(2)).unwrap()), ["a", "c"]);
+    assert_eq!(shelf.take(id(2)), None);
+    assert_eq!((shelf.bytes(), shelf.is_empty()), (0, true));
+}
+
+#[test]
+fn the_oldest_make_room() {
+    let one = packed(&["a"]).cost();
+    let mut shelf = Shelf::with_limit(3 * one);
+    for ino in 1..=4 {
+        shelf.put(id(ino), packed(&["a"]));
+        shelf.put(id(1), packed(&["a"]));
+    }
+    assert_eq!(shelf.bytes(), 3 * one);
+    let kept: Vec<u64> = shelf.drain().map(|(dir, _)| dir.ino).collect();
+    assert_eq!(kept, [1, 3, 4], "the one that was put there again is not the oldest");
+    shelf.put(id(5), packed(&["a"]));
+    assert_eq!(shelf.len(), 1);
+}
+
+#[test]
+fn names_that_were_taken_back_are_remembered_up_to_a_limit() {
+    let mut shelf = Shelf::default();
+    shelf.put(id(2), packed(&["a"]));
+    for _ in 0..DOUBTED_MAX {
+        shelf.doubt_name(id(2), b"a");
+    }
+    assert_eq!(shelf.listings[&id(2)].doubted().len(), DOUBTED_MAX);
+    assert_eq!(shelf.listings[&id(2)].clone().into_data(), None);
+    shelf.doubt_name(id(2), b"a");
+    assert!(shelf.is_empty());
+}
+
+#[test]
+fn bytes_that_are_no_listing_are_not_believed() {
+    let whole = packed(&["a", "b"]).into_data().unwrap();
+    for end in 0..whole.len() {
+        let cut = Packed::from_data(whole.slice(..end), Time(1));
+        assert!(cut.unpack().is_none_or(|(entries, _)| entries.len() < 2), "{end}");
+    }
+    assert_eq!(names(&Packed::from_data(whole, Time(1))), ["a", "b"]);
+}

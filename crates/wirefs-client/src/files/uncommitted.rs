@@ -1,0 +1,64 @@
+//! Changes of one file that the server has and its disk may not have. A server whose machine was started again is sent them once more.
+
+use bytes::Bytes;
+
+/// One change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// This was written there.
+    Data(u64, Bytes),
+    /// It was cut or extended to this size.
+    Size(u64),
+}
+
+impl Change {
+    fn bytes(&self) -> usize {
+        match self {
+            Change::Data(_, data) => data.len(),
+            Change::Size(_) => 0,
+        }
+    }
+}
+
+/// Those of one file since the last commit, in order.
+#[derive(Debug, Default)]
+pub(crate) struct Uncommitted {
+    /// Each with the number of its request.
+    changes: Vec<(u64, Change)>,
+    bytes: usize,
+    /// Something is missing, so that sending them again would not do.
+    is_incomplete: bool,
+}
+
+impl Uncommitted {
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub(crate) fn add(&mut self, order: u64, change: Change) {
+        if !self.is_incomplete {
+            self.bytes += change.bytes();
+            // Replies may come in another order than that of their requests.
+            let at = self.changes.partition_point(|(before, _)| *before < order);
+            self.changes.insert(at, (order, change));
+        }
+    }
+
+    /// Something was changed that cannot be kept.
+    pub(crate) fn lose(&mut self) {
+        *self = Uncommitted { is_incomplete: true, ..Uncommitted::default() };
+    }
+
+    /// The server's disk has what was sent before this request, all of which was answered.
+    pub(crate) fn committed(&mut self, order: u64) {
+        self.is_incomplete = false;
+        self.changes.retain(|(before, _)| *before > order);
+        self.bytes = self.changes.iter().map(|(_, change)| change.bytes()).sum();
+    }
+
+    /// All of them, to be sent again; none when something is missing.
+    pub(crate) fn take(&mut self) -> Option<Vec<Change>> {
+        let changes = std::mem::take(self);
+        (!changes.is_incomplete).then(|| changes.changes.into_iter().map(|(_, change)| change).collect())
+    }
+}

@@ -1,0 +1,69 @@
+//! Files that were opened from memory, without a word to the server. Others may take away such a file's last name, and then nobody
+//! reaches it any more: what it held when it was opened is kept aside until the server has an fd of it.
+
+use crate::call::{Answer, CallId, Handle};
+use crate::core::Client;
+use crate::operation::open;
+use std::time::Duration;
+use wirefs_cache::NodeId;
+use wirefs_op::{Errno, Stat};
+
+/// A file was just opened without an fd. What is leased is told of before it goes, in time for an fd. Of anything else the contents are
+/// kept aside as far as they are all here; if not, an fd is asked for, which nobody waits for.
+pub(crate) fn keep(client: &mut Client, node: NodeId, handle: Handle) {
+    let Some(known) = client.names.node(node) else { return };
+    let size = known.stat.size;
+    let is_leased = known.known.is_some_and(|known| client.trust().holds(known));
+    if !client.files.keep_as_opened(handle, size) && !is_leased {
+        open::ask_fd(client, node, handle);
+    }
+}
+
+/// The file changes, or was found changed: what is kept aside is not what it holds any more. Files without an fd get one.
+pub(crate) fn outdated(client: &mut Client, node: NodeId) {
+    if !client.files.keeps_any() {
+        return;
+    }
+    for handle in client.files.handles_of(node) {
+        if client.files.open(handle).is_some_and(|open| open.as_opened.is_some()) {
+            open::ask_fd(client, node, handle);
+        }
+    }
+}
+
+/// What a read gets of a file that cannot be reached any more.
+fn read(client: &Client, handle: Handle, offset: u64, count: u64) -> Option<Answer> {
+    let open = client.files.open(handle)?;
+    let (ranges, size) = open.as_opened.as_ref()?;
+    let end = offset.checked_add(count)?.min(*size);
+    ranges.read(offset.min(end), end).map(Answer::Data)
+}
+
+/// A read failed. It is answered from what is kept aside, where its file is gone.
+pub(crate) fn read_failed(
+    client: &mut Client,
+    call: CallId,
+    (handle, offset, count): (Handle, u64, u64),
+    errno: Errno,
+) {
+    let kept = is_gone(errno).then(|| read(client, handle, offset, count)).flatten();
+    client.answer(call, kept.unwrap_or(Answer::Fail(errno)));
+}
+
+/// Attributes could not be asked for. Of a file that is open and gone they are those that it had, without a name.
+pub(crate) fn attributes_failed(client: &mut Client, call: CallId, node: NodeId, errno: Errno) {
+    let size_of = |handle: Handle| Some(client.files.open(handle)?.as_opened.as_ref()?.1);
+    let size = client.files.handles_of(node).into_iter().find_map(size_of);
+    let answer = match (client.names.node(node), size) {
+        (Some(known), Some(size)) if is_gone(errno) => {
+            let stat = Stat { size, nlink: known.stat.nlink.saturating_sub(1), ..known.stat };
+            Answer::Attr(client.present(&stat), Duration::ZERO)
+        }
+        _ => Answer::Fail(errno),
+    };
+    client.answer(call, answer);
+}
+
+fn is_gone(errno: Errno) -> bool {
+    matches!(errno, Errno::Stale | Errno::NotFound | Errno::NotDirectory)
+}

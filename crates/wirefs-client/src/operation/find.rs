@@ -1,0 +1,250 @@
+//! Tfind: what is below a directory, told ahead of who asks for it.
+
+use crate::core::Client;
+use crate::operation::{Pending, list, lookup};
+use std::collections::BTreeMap;
+use wirefs_cache::NodeId;
+use wirefs_op::find_listing::{FindDirectory, FindEntry, FindReader, FindRecord};
+use wirefs_op::message::find::{Rfind, Tfind};
+use wirefs_op::message::flush::Tflush;
+use wirefs_op::{DirEntry, Errno, Kind, Request, Stat, Tag, Time, TreePath};
+
+/// How far a stream goes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    /// Levels below the directory.
+    pub(crate) depth: u16,
+    /// Entries over all.
+    pub(crate) entries: u32,
+    /// Bytes over all.
+    pub(crate) bytes: u32,
+    /// Contents of files of at most so many bytes come along.
+    pub(crate) inline: u32,
+}
+
+/// A stream under way.
+#[derive(Clone, Debug)]
+pub(crate) struct Telling {
+    /// Where it begins; held.
+    top: NodeId,
+    bounds: Bounds,
+    /// The directory whose entries come.
+    current: Option<Arriving>,
+    entries: u32,
+    directories: usize,
+    believed: usize,
+}
+
+/// A listing as far as it is here.
+#[derive(Clone, Debug)]
+struct Arriving {
+    path: TreePath,
+    /// Held; `None`: not to be taken in.
+    node: Option<NodeId>,
+    stat: Stat,
+    /// Its beginning came, so that all of it will have.
+    is_whole: bool,
+    ends: bool,
+    entries: Vec<DirEntry>,
+    /// Contents that came along.
+    contents: BTreeMap<usize, bytes::Bytes>,
+}
+
+/// Whether this is a stream that will tell of what is below `dir`, as far as it goes.
+pub(crate) fn tells_below(pending: &Pending, dir: NodeId) -> bool {
+    matches!(pending, Pending::Find(telling) if telling.top == dir && telling.bounds.depth > 0)
+}
+
+/// Asks for a stream that nobody waits for. Tells whether that was possible.
+///
+/// # Cost
+/// 1 round trip and as many bytes as the bounds say.
+pub(crate) fn ask(client: &mut Client, top: NodeId, bounds: Bounds) -> bool {
+    let Ok(target) = client.target(top, None) else { return false };
+    client.names.hold(top);
+    client.streams.counted.asked += 1;
+    let Bounds { depth, entries, bytes, inline } = bounds;
+    let telling = Telling { top, bounds, current: None, entries: 0, directories: 0, believed: 0 };
+    client.send(Request::Find(Tfind { target, depth, entries, bytes, inline }), Pending::Find(telling));
+    true
+}
+
+pub(crate) fn finish(
+    client: &mut Client,
+    tag: Tag,
+    mut telling: Telling,
+    sent: Time,
+    found: Rfind,
+    last: bool,
+) {
+    client.streams.counted.bytes += found.data.0.len() as u64;
+    for record in FindReader::new(found.data.0) {
+        match record {
+            Ok(FindRecord::Directory(directory)) => begin(client, &mut telling, sent, directory),
+            Ok(FindRecord::Entry(entry)) if telling.entries < telling.bounds.entries => {
+                telling.entries += 1;
+                add(&mut telling, entry);
+            }
+            // More than was asked for, or nonsense: no more of it.
+            Ok(FindRecord::Entry(_)) | Err(_) => {
+                if !last {
+                    client.send(Request::Flush(Tflush { oldtag: tag }), Pending::Ignore);
+                }
+                return ended(client, telling);
+            }
+        }
+    }
+    if telling.current.as_ref().is_some_and(|current| current.ends) {
+        complete(client, &mut telling, sent);
+    }
+    if telling.bounds.depth > 0 {
+        client.directories_came();
+    }
+    if last {
+        ended(client, telling);
+    } else {
+        client.serve_joined(telling.top, false);
+        if let Some(pending) = client.requests.pending_mut(tag) {
+            *pending = Pending::Find(telling);
+        }
+    }
+}
+
+/// A directory's record: what follows is in it.
+fn begin(client: &mut Client, telling: &mut Telling, sent: Time, record: FindDirectory) {
+    let FindDirectory { path, stat, begins, ends } = record;
+    if let Some(current) = telling.current.as_mut()
+        && !begins
+        && current.path == path
+        && current.stat.id == stat.id
+    {
+        current.ends = ends;
+        return;
+    }
+    complete(client, telling, sent);
+    let node = if begins { node_at(client, telling.top, &path, &stat, sent) } else { None };
+    if let Some(node) = node {
+        client.names.hold(node);
+    }
+    telling.current = Some(Arriving {
+        path,
+        node,
+        stat,
+        is_whole: begins,
+        ends,
+        entries: Vec::new(),
+        contents: BTreeMap::new(),
+    });
+}
+
+fn add(telling: &mut Telling, entry: FindEntry) {
+    let Some(current) = telling.current.as_mut().filter(|current| current.node.is_some()) else { return };
+    let FindEntry { name, stat, contents } = entry;
+    if let Some(contents) = contents {
+        current.contents.insert(current.entries.len(), contents);
+    }
+    current.entries.push(DirEntry { name, next: 1, stat });
+}
+
+/// No more of the current directory comes.
+fn complete(client: &mut Client, telling: &mut Telling, sent: Time) {
+    let Some(current) = telling.current.take() else { return };
+    let Arriving { node: Some(node), stat, is_whole, ends, entries, contents, .. } = current else { return };
+    let known = client.known_object(stat.id, stat.leased, sent);
+    for (index, contents) in contents {
+        if let Some(entry) = entries.get(index) {
+            take_contents(client, node, entry, contents, sent);
+        }
+    }
+    if is_whole && ends {
+        telling.directories += 1;
+        let is_known = client.directories.is_fresh(node, &client.trust());
+        list::store(client, node, entries, known);
+        let is_believed = client.directories.is_fresh(node, &client.trust());
+        telling.believed += usize::from(is_believed);
+        // Where it begins is known as a rule, and comes along since it has to.
+        if node != telling.top {
+            client.fetched_directory(node, is_known || !is_believed);
+        }
+        list::serve_openings(client, node);
+    }
+    client.names.release(node);
+    super::gone(client, node);
+}
+
+/// The node of a directory that the stream tells of; made if there is none and nothing newer is known of its name.
+fn node_at(client: &mut Client, top: NodeId, path: &TreePath, stat: &Stat, sent: Time) -> Option<NodeId> {
+    let is_it = |client: &Client, node: NodeId| {
+        client.names.node(node).is_some_and(|known| known.stat.id == stat.id && known.stat.kind == stat.kind)
+    };
+    if stat.kind != Kind::Directory {
+        return None;
+    }
+    let Some((above, name)) = path.split_last() else {
+        client.refresh(stat, sent);
+        return Some(top).filter(|top| is_it(client, *top));
+    };
+    if let Some(node) = client.names.of_file(stat.id) {
+        client.refresh(stat, sent);
+        return Some(node).filter(|node| is_it(client, *node));
+    }
+    let parent = above.names().try_fold(top, |at, name| client.names.child(at, name))?;
+    node_of(client, parent, name, stat, sent)
+}
+
+/// The node of what has this name; made if there is none. `None` where something newer is known of the name.
+pub(crate) fn node_of(
+    client: &mut Client,
+    parent: NodeId,
+    name: &[u8],
+    stat: &Stat,
+    sent: Time,
+) -> Option<NodeId> {
+    let is_old = client.names.node(parent).is_none_or(|parent| sent <= parent.changed_at)
+        || client.directories.is_changed_since(parent, name, sent)
+        || client.is_name_taken_back(parent, name, sent);
+    let other = client.names.child(parent, name).and_then(|child| client.names.node(child));
+    if is_old || other.is_some_and(|other| other.stat.id != stat.id) {
+        return None;
+    }
+    let known = client.known(stat, sent);
+    let node = client.learn(stat, known);
+    client.names.link(parent, name, node);
+    Some(node)
+}
+
+fn take_contents(client: &mut Client, dir: NodeId, entry: &DirEntry, contents: bytes::Bytes, sent: Time) {
+    let DirEntry { name, stat, .. } = entry;
+    let is_known = client.is_wholly_known(stat.id);
+    let bytes = contents.len() as u64;
+    if is_known {
+        return client.fetched_known(bytes);
+    }
+    let Some(node) = node_of(client, dir, name, stat, sent) else { return client.fetched_known(bytes) };
+    let known = client.known(stat, sent);
+    let is_taken = lookup::remember(client, node, stat, &contents, known);
+    client.fetched_file(node, bytes, !is_taken);
+    if !is_taken {
+        client.names.drop_if_free(node);
+        super::gone(client, node);
+    }
+}
+
+/// The stream is over: nothing is under way any more that it held.
+fn ended(client: &mut Client, mut telling: Telling) {
+    if let Some(node) = telling.current.take().and_then(|current| current.node) {
+        client.names.release(node);
+        super::gone(client, node);
+    }
+    client.stream_ended(telling.directories, telling.believed);
+    client.contents_came(telling.top);
+    client.names.release(telling.top);
+    super::gone(client, telling.top);
+}
+
+pub(crate) fn failed(client: &mut Client, telling: Telling, errno: Errno) {
+    if errno == Errno::NotImplemented {
+        client.streams.refused();
+    }
+    ended(client, telling);
+}

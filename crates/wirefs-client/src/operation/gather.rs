@@ -1,0 +1,70 @@
+//! Writes that wait for more of their kind, where the mode has them gathered. They are sent once there is enough, and before anything
+//! else is asked about their file.
+
+use crate::call::{Call, Handle};
+use crate::core::Client;
+use crate::files::Stretch;
+use crate::operation::write;
+use bytes::Bytes;
+use wirefs_cache::NodeId;
+
+/// Bytes that are gathered of all files together, at most.
+const GATHERED_IN_ALL_MAX: usize = 32 * 1024 * 1024;
+
+/// Takes in what was written to a file.
+pub(crate) fn add(
+    client: &mut Client,
+    node: NodeId,
+    handle: Handle,
+    offset: u64,
+    data: &Bytes,
+    kills_privileges: bool,
+) {
+    let enough = client.config.mode.publish.gathered_bytes();
+    if client.files.contents(node).gathered.is_empty() {
+        write::begins(client, node, 0);
+    }
+    let written = Stretch::new(handle, offset, data, kills_privileges);
+    let is_enough = client.files.gather(node, written, enough);
+    // Whoever waits for the file's writes waits for these too.
+    let is_waited_for = !client.files.contents(node).drained.is_empty();
+    if is_enough || is_waited_for || client.files.gathered_bytes() > GATHERED_IN_ALL_MAX {
+        send(client, node);
+    }
+}
+
+/// Sends what is gathered of a file.
+pub(crate) fn send(client: &mut Client, node: NodeId) {
+    if client.files.known(node).is_none_or(|contents| contents.gathered.is_empty()) {
+        return;
+    }
+    for stretch in client.files.take_gathered(node) {
+        let (handle, offset, kills_privileges) = (stretch.handle, stretch.offset, stretch.kills_privileges);
+        let data = stretch.into_data();
+        if let Err(errno) = write::behind(client, node, handle, offset, &data, kills_privileges) {
+            client.files.forget_contents(node);
+            client.files.write_failed(node, errno);
+        }
+    }
+    client.files.write_answered(node, 0);
+    write::goes_on(client, node);
+}
+
+/// A call is about to begin: what it is about is sent first, unless it adds to that or may be answered without.
+pub(crate) fn before(client: &mut Client, call: &Call<'_>) {
+    if client.config.mode.publish.gathered_bytes() == 0 {
+        return;
+    }
+    let named = |parent: NodeId, name: &[u8]| client.names.child(parent, name);
+    let nodes = match *call {
+        Call::Write { .. } | Call::Read { .. } => return,
+        Call::Unlink { parent, name } | Call::Create { parent, name, .. } => [named(parent, name), None],
+        Call::Rename { parent, name, to_parent, to_name, .. } => {
+            [named(parent, name), named(to_parent, to_name)]
+        }
+        _ => super::used(call),
+    };
+    for node in nodes.into_iter().flatten() {
+        send(client, node);
+    }
+}

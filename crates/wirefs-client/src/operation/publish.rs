@@ -1,0 +1,389 @@
+//! Publishing a copy: what it holds goes into a new file beside the old one, which then takes its name in one step. A file that
+//! cannot be made anew like it is is written in place.
+
+use crate::call::{CallId, Handle, Invalidate};
+use crate::core::Client;
+use crate::files::Private;
+use crate::operation::{Pending, attributes, commit, flush, release, write};
+use std::collections::BTreeMap;
+use wirefs_cache::NodeId;
+use wirefs_op::limits::NAME_BYTES_MAX;
+use wirefs_op::message::put::{Create, PutMode, Rput, Tput};
+use wirefs_op::message::remove::Tremove;
+use wirefs_op::message::rename::{Rrename, Trename};
+use wirefs_op::message::target::{NOFD, Target};
+use wirefs_op::wire::Data;
+use wirefs_op::{Cred, Errno, Kind, Request, SetStat, Stat, Time};
+
+/// How many names are tried for the new file.
+const NAMES_MAX: u32 = 64;
+
+/// Who waits for it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Then {
+    Nobody,
+    Flush { call: CallId, owner: u64 },
+    Fsync { call: CallId },
+}
+
+/// One request of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Publishing {
+    number: u64,
+    step: Step,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    /// The new file is made.
+    Make,
+    /// It is filled.
+    Fill,
+    /// It takes its place.
+    Move,
+    /// The old one is written.
+    Write,
+}
+
+/// One copy that is on its way.
+#[derive(Debug)]
+struct Publication {
+    node: NodeId,
+    handle: Handle,
+    copy: Private,
+    then: Then,
+    stat: Stat,
+    /// As `Open::opened_by`, for when that is closed.
+    opened_by: Option<(NodeId, Vec<u8>)>,
+    /// The new file's name, and which try that is.
+    temporary: Option<(NodeId, Vec<u8>)>,
+    tries: u32,
+    /// Requests that are not answered yet.
+    left: usize,
+    error: Option<Errno>,
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub(crate) struct Publications {
+    next: u64,
+    names: u32,
+    under_way: BTreeMap<u64, Publication>,
+}
+
+/// # Cost
+/// 2 round trips for up to 128 KiB, else 3; in place 1.
+pub(crate) fn start(client: &mut Client, node: NodeId, handle: Handle, copy: Private, then: Then) {
+    let Some(stat) = client.names.node(node).map(|known| known.stat) else { return };
+    write::begins(client, node, 0);
+    client.publications.next += 1;
+    let number = client.publications.next;
+    let opened_by = client.files.open(handle).and_then(|open| open.opened_by.clone());
+    let (temporary, tries, left, error) = (None, 0, 0, None);
+    let publication =
+        Publication { node, handle, copy, then, stat, opened_by, temporary, tries, left, error };
+    client.publications.under_way.insert(number, publication);
+    if place(client, number).is_none() {
+        // Nobody reaches it any more.
+        end(client, number);
+    } else if is_replaceable(client, &stat) || !is_named(client, node) {
+        make(client, number);
+    } else {
+        in_place(client, number);
+    }
+}
+
+/// Whether a new file can be made that differs from it in its number only.
+fn is_replaceable(client: &Client, stat: &Stat) -> bool {
+    let is_ours = client.attachment.acts_for_callers || stat.uid == client.attachment.uid;
+    stat.nlink <= 1 && stat.without_xattrs && is_ours
+}
+
+/// Whether the file itself can still be reached. Else its name is another file's, which is replaced.
+fn is_named(client: &Client, node: NodeId) -> bool {
+    client.names.node(node).is_some_and(wirefs_cache::Node::is_named)
+}
+
+/// The name that a file has.
+pub(crate) fn place_of(client: &Client, node: NodeId) -> Option<(NodeId, Vec<u8>)> {
+    client.names.links(node).into_iter().next()
+}
+
+/// The name that a copy is published by: the file's, else the one that it was opened by, which others gave to another file.
+fn place(client: &Client, number: u64) -> Option<(NodeId, Vec<u8>)> {
+    let publication = client.publications.under_way.get(&number)?;
+    let (node, handle) = (publication.node, publication.handle);
+    let opened_by = match client.files.open(handle) {
+        Some(open) => open.opened_by.clone(),
+        None => publication.opened_by.clone(),
+    };
+    opened_by.map(|opened_by| place_of(client, node).unwrap_or(opened_by))
+}
+
+/// A name beside `name` that programs do not choose.
+fn name_beside(name: &[u8], serial: u32, ino: u64) -> Vec<u8> {
+    let end = format!(".wirefs-{ino:x}-{serial:x}");
+    let kept = name.len().min(NAME_BYTES_MAX.saturating_sub(end.len() + 1));
+    [b".", name.get(..kept).unwrap_or_default(), end.as_bytes()].concat()
+}
+
+fn put(target: Target, mode: PutMode) -> Tput {
+    Tput { target, mode, create: None, set: SetStat::default(), offset: 0, data: Data::default() }
+}
+
+fn send(client: &mut Client, number: u64, step: Step, request: Request) {
+    if let Some(publication) = client.publications.under_way.get_mut(&number) {
+        publication.left += 1;
+    }
+    client.send(request, Pending::Publish(Publishing { number, step }));
+}
+
+fn make(client: &mut Client, number: u64) {
+    client.publications.names += 1;
+    let serial = client.publications.names;
+    let Some(publication) = client.publications.under_way.get_mut(&number) else { return };
+    let stat = publication.stat;
+    publication.tries += 1;
+    let first = publication.copy.pieces().into_iter().next();
+    let Some((parent, name)) = place(client, number) else { return end(client, number) };
+    let temporary = name_beside(&name, serial, stat.id.ino);
+    let Ok(place) = client.place(parent, &temporary) else { return in_place(client, number) };
+    if let Some(publication) = client.publications.under_way.get_mut(&number) {
+        publication.temporary = Some((parent, temporary));
+    }
+    let cred = Cred { uid: stat.uid, gid: stat.gid, umask: 0 };
+    let (offset, data) = first.unwrap_or_default();
+    let mode = PutMode::CREATE
+        .and(PutMode::EXCLUSIVE)
+        .and(PutMode::STAT)
+        .and(PutMode::MORE)
+        .and(PutMode::WRITE)
+        .and_if(!data.is_empty(), PutMode::DATA);
+    let request = Tput {
+        create: Some(Create { kind: Kind::File, mode: stat.mode & 0o7777, rdev: 0, cred }),
+        set: SetStat {
+            mode: Some(stat.mode),
+            uid: Some(stat.uid),
+            gid: Some(stat.gid),
+            ..SetStat::default()
+        },
+        offset,
+        data: Data(data),
+        ..put(Target { path: place.path, fd: NOFD, id: place.dir }, mode)
+    };
+    send(client, number, Step::Make, Request::Put(request));
+}
+
+/// The new file is there, with its first data.
+fn fill(client: &mut Client, number: u64, made: &Rput) {
+    let Some(publication) = client.publications.under_way.get(&number) else { return };
+    let Some((parent, temporary)) = publication.temporary.clone() else { return };
+    let pieces = publication.copy.pieces();
+    let set = SetStat { size: Some(publication.copy.size()), ..publication.copy.times };
+    let written = pieces.first().map_or(0, |(at, data)| at + data.len() as u64);
+    let is_done = set.size == Some(written) && publication.copy.times.is_empty();
+    let Ok(path) = client.entry_path(parent, &temporary) else { return end(client, number) };
+    let target = Target { path, fd: made.fd, id: made.stat.map(|stat| stat.id) };
+    for (offset, data) in pieces.into_iter().skip(1) {
+        let mode = PutMode::DATA.and_if(made.fd != NOFD, PutMode::MORE);
+        let request = Tput { offset, data: Data(data), ..put(target.clone(), mode) };
+        send(client, number, Step::Fill, Request::Put(request));
+    }
+    if !is_done {
+        let mode = PutMode::STAT.and_if(made.fd != NOFD, PutMode::MORE);
+        send(client, number, Step::Fill, Request::Put(Tput { set, ..put(target.clone(), mode) }));
+    }
+    release::give_back(client, target.id, made.fd, true);
+    filled(client, number);
+}
+
+/// Moves the new file to its place once all of it is there.
+fn filled(client: &mut Client, number: u64) {
+    let Some(publication) = client.publications.under_way.get(&number) else { return };
+    if publication.left > 0 {
+        return;
+    }
+    let error = publication.error;
+    let Some(temporary) = publication.temporary.clone() else { return end(client, number) };
+    // Its name may have changed, or gone, while it was written.
+    let Some(place) = place(client, number).filter(|_| error.is_none()) else { return undo(client, number) };
+    let (from, to) = (client.place(temporary.0, &temporary.1), client.place(place.0, &place.1));
+    match (from, to) {
+        (Ok(from), Ok(to)) => {
+            let rename = Trename { from, to, flags: 0 };
+            send(client, number, Step::Move, Request::Rename(rename));
+        }
+        (Err(errno), _) | (_, Err(errno)) => failed_for_good(client, number, errno),
+    }
+}
+
+/// The new file is of no use.
+fn undo(client: &mut Client, number: u64) {
+    let publication = client.publications.under_way.get_mut(&number);
+    let temporary = publication.and_then(|publication| publication.temporary.take());
+    if let Some(Ok(place)) = temporary.map(|(parent, name)| client.place(parent, &name)) {
+        client.send(Request::Remove(Tremove { place, directory: false }), Pending::Ignore);
+    }
+    end(client, number);
+}
+
+fn failed_for_good(client: &mut Client, number: u64, errno: Errno) {
+    if let Some(publication) = client.publications.under_way.get_mut(&number) {
+        publication.error.get_or_insert(errno);
+    }
+    undo(client, number);
+}
+
+fn in_place(client: &mut Client, number: u64) {
+    let Some(publication) = client.publications.under_way.get(&number) else { return };
+    let (node, handle, times) = (publication.node, publication.handle, publication.copy.times);
+    let (pieces, size) = (publication.copy.pieces(), publication.copy.size());
+    let has_holes = publication.copy.ranges().first_gap(0, size).is_some();
+    let target = match client.target(node, Some(handle)) {
+        Ok(target) => target,
+        Err(errno) => return failed_for_good(client, number, errno),
+    };
+    client.files.forget_contents(node);
+    let keeps = PutMode::NONE.and_if(target.fd != NOFD, PutMode::MORE);
+    let cut = |size: u64, times: SetStat| {
+        let set = SetStat { size: Some(size), ..times };
+        Request::Put(Tput { set, ..put(target.clone(), keeps.and(PutMode::STAT)) })
+    };
+    // Where the copy has a hole, the file may have something.
+    if has_holes {
+        send(client, number, Step::Write, cut(0, SetStat::default()));
+    }
+    for (offset, data) in pieces {
+        let request = Tput { offset, data: Data(data), ..put(target.clone(), keeps.and(PutMode::DATA)) };
+        send(client, number, Step::Write, Request::Put(request));
+    }
+    send(client, number, Step::Write, cut(size, times));
+}
+
+/// Carries on with a reply to a Tput.
+pub(crate) fn was_put(client: &mut Client, publishing: Publishing, sent: Time, asked: &Request, put: &Rput) {
+    let Publishing { number, step } = publishing;
+    let Some(publication) = client.publications.under_way.get_mut(&number) else { return };
+    publication.left -= 1;
+    let node = publication.node;
+    if matches!(asked, Request::Put(asked) if (put.count as usize) < asked.data.0.len()) {
+        publication.error.get_or_insert(Errno::NoSpace);
+    }
+    match step {
+        Step::Make if publication.error.is_none() => fill(client, number, put),
+        Step::Make | Step::Fill => filled(client, number),
+        Step::Write => {
+            let is_done = publication.left == 0;
+            attributes::took_effect(client, node, Some(put.before), put.stat.as_ref(), sent);
+            if is_done {
+                end(client, number);
+            }
+        }
+        Step::Move => failed_for_good(client, number, Errno::Protocol),
+    }
+}
+
+/// The new file has taken its place.
+pub(crate) fn was_moved(client: &mut Client, publishing: Publishing, sent: Time, renamed: &Rrename) {
+    let Publishing { number, .. } = publishing;
+    let Some(publication) = client.publications.under_way.get_mut(&number) else { return };
+    publication.left -= 1;
+    let temporary = publication.temporary.take();
+    let (node, now) = (publication.node, client.now);
+    let (ranges, size) = (publication.copy.ranges().clone(), publication.copy.size());
+    let place = place(client, number);
+    let Some(stat) = renamed.stat.filter(|stat| stat.kind == Kind::File) else {
+        return failed_for_good(client, number, Errno::Protocol);
+    };
+    let known = client.known(&stat, sent);
+    if let Some((parent, name)) = temporary {
+        client.names.unlink(parent, &name);
+        let gone = client.known_own(parent, &name, renamed.from_dir.as_ref(), sent);
+        client.directories.removed(parent, &name, gone, now);
+    }
+    // Who looked it up by its new number meanwhile has made a node of it, which goes on to stand for it.
+    let known_as = client.names.of_file(stat.id).filter(|other| *other != node);
+    match known_as {
+        Some(_) => {
+            client.learn(&stat, known);
+        }
+        None => {
+            client.names.replaced(node, &stat, known, now);
+            for handle in client.files.handles_of(node) {
+                release::lose_fd(client, handle);
+            }
+        }
+    }
+    let node = known_as.unwrap_or(node);
+    if let Some((parent, name)) =
+        place.filter(|(dir, name)| !client.directories.is_changed_since(*dir, name, sent))
+    {
+        let there = client.known_own(parent, &name, renamed.to_dir.as_ref(), sent);
+        client.directories.added(parent, &name, &stat, there, now);
+        attributes::changed(client, parent, renamed.to_dir.as_ref(), sent);
+        // Others had given it to another file meanwhile.
+        if client.names.child(parent, &name) != Some(node) {
+            client.names.link(parent, &name, node);
+            client.invalidate(Invalidate::Entry { parent, name });
+        }
+    }
+    if ranges.known_to(0) >= size && stat.size == size {
+        client.files.replaced(node, ranges, stat.version, known);
+    } else {
+        client.files.doubt_contents(node);
+    }
+    client.invalidate(Invalidate::Node { node, offset: -1, length: 0 });
+    end(client, number);
+}
+
+/// A request of it failed.
+pub(crate) fn failed(client: &mut Client, publishing: Publishing, errno: Errno) {
+    let Publishing { number, step } = publishing;
+    let Some(publication) = client.publications.under_way.get_mut(&number) else { return };
+    publication.left -= 1;
+    let node = publication.node;
+    let is_named = is_named(client, node);
+    let Some(publication) = client.publications.under_way.get_mut(&number) else { return };
+    match (step, errno) {
+        (Step::Make, Errno::Exists) if publication.tries < NAMES_MAX => make(client, number),
+        // The directory, or the owner, is not ours to make files in, or for.
+        (Step::Make, Errno::AccessDenied | Errno::NotPermitted | Errno::NameTooLong) if is_named => {
+            publication.temporary = None;
+            in_place(client, number);
+        }
+        (Step::Make | Step::Move, _) => failed_for_good(client, number, errno),
+        (Step::Fill, _) => {
+            publication.error.get_or_insert(errno);
+            filled(client, number);
+        }
+        (Step::Write, _) => {
+            publication.error.get_or_insert(errno);
+            if publication.left == 0 {
+                end(client, number);
+            }
+        }
+    }
+}
+
+/// It is done, or came to nothing: then its copy is still to be published.
+fn end(client: &mut Client, number: u64) {
+    let Some(publication) = client.publications.under_way.remove(&number) else { return };
+    let Publication { node, handle, then, error, .. } = publication;
+    client.files.write_answered(node, 0);
+    let copy = client.files.open_mut(handle).and_then(|open| open.copy.as_mut());
+    if let (Some(copy), Some(_)) = (copy, error) {
+        copy.is_changed = true;
+    }
+    let (call, result) = match (then, error) {
+        (Then::Nobody, _) => (None, Ok(())),
+        (Then::Flush { call, .. } | Then::Fsync { call }, Some(errno)) => (Some(call), Err(errno)),
+        (Then::Flush { call, owner }, None) => {
+            (Some(call), flush::drained(client, call, node, handle, owner))
+        }
+        (Then::Fsync { call }, None) => (Some(call), commit::file(client, call, node, handle, false)),
+    };
+    if let (Some(call), Err(errno)) = (call, result) {
+        client.fail(call, errno);
+    }
+    write::goes_on(client, node);
+}

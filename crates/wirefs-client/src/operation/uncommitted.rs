@@ -1,0 +1,97 @@
+//! What the server has and its disk may not have yet, where the mode promises that close is enough: it is kept here until the disk has
+//! it, and sent again to a server whose machine was started again, however often that happens.
+
+use crate::core::Client;
+use crate::files::Change;
+use crate::operation::{Pending, commit, write};
+use wirefs_cache::NodeId;
+use wirefs_op::message::put::{PutMode, Tput};
+use wirefs_op::message::target::Target;
+use wirefs_op::wire::Data;
+use wirefs_op::{Request, SetStat};
+
+/// Bytes that are kept, over all files, at most. Of what is more, a crash of the server's machine is told as an error.
+const KEPT_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// With so many, the server's disk is asked for, which nobody waits for.
+const KEPT_BYTES_MANY: usize = KEPT_BYTES_MAX / 2;
+
+/// A change was answered that had this place in the order of requests.
+pub(crate) fn note(client: &mut Client, pending: &Pending, request: &Request, order: u64) {
+    if !client.config.mode.publish.is_committed() {
+        return;
+    }
+    let (node, change) = match (pending, request) {
+        (Pending::Write(writing), Request::Put(put)) => (writing.node(), change(put)),
+        (Pending::Setattr(setting), Request::Put(put)) if put.set.size.is_some() => {
+            (setting.node, change(put))
+        }
+        (Pending::Open(opening), Request::Put(put)) if opening.truncates() => (opening.node, change(put)),
+        (Pending::Allocate(allocating), _) => (allocating.node(), None),
+        (Pending::Copy(copying), _) => (copying.to(), None),
+        _ => return,
+    };
+    let before = client.files.kept_bytes();
+    let fits = before <= KEPT_BYTES_MAX;
+    let contents = client.files.contents(node);
+    contents.uncommitted = true;
+    match change.filter(|_| fits) {
+        Some(change) => contents.changes.add(order, change),
+        None => contents.changes.lose(),
+    }
+    if before < KEPT_BYTES_MANY && client.files.kept_bytes() >= KEPT_BYTES_MANY {
+        for node in client.files.kept_nodes() {
+            commit::ahead(client, node);
+        }
+    }
+}
+
+/// What is to be done again; nothing when that would be something else by then.
+fn change(put: &Tput) -> Option<Change> {
+    match put.set.size {
+        _ if put.mode.has(PutMode::APPEND) => None,
+        Some(size) => Some(Change::Size(size)),
+        None => Some(Change::Data(put.offset, put.data.0.clone())),
+    }
+}
+
+/// The server's machine was started again: what it may have lost is sent once more, ahead of all that waits.
+pub(crate) fn send_again(client: &mut Client) {
+    for node in client.files.uncommitted() {
+        let changes = client.files.contents(node).changes.take();
+        match (changes, client.target(node, None)) {
+            (Some(changes), Ok(target)) => {
+                let again = changes.into_iter().map(|change| {
+                    let request = Request::Put(put(&target, change));
+                    let pending = write::again(client, node, &request);
+                    (request, pending)
+                });
+                let again: Vec<(Request, Pending)> = again.collect();
+                client.requests.wait_first(again);
+            }
+            (None, _) | (_, Err(_)) => client.files.lost_uncommitted(node),
+        }
+    }
+}
+
+fn put(target: &Target, change: Change) -> Tput {
+    let put = Tput {
+        target: target.clone(),
+        mode: PutMode::NONE,
+        create: None,
+        set: SetStat::default(),
+        offset: 0,
+        data: Data::default(),
+    };
+    match change {
+        Change::Data(offset, data) => Tput { mode: PutMode::DATA, offset, data: Data(data), ..put },
+        Change::Size(size) => {
+            let set = SetStat { size: Some(size), ..SetStat::default() };
+            Tput { mode: PutMode::STAT, set, ..put }
+        }
+    }
+}
+
+/// Everything up to a request, and the changes that were answered by then, is on the server's disk.
+pub(crate) fn committed(client: &mut Client, node: NodeId, order: u64) {
+    client.files.contents(node).changes.committed(order);
+}

@@ -1,0 +1,79 @@
+//! The numbers of changes, so that one whose reply was lost can be sent again (PROTOCOL.md, "Changes that are sent again").
+
+use std::collections::BTreeSet;
+use wirefs_op::limits::LEDGER_MAX;
+use wirefs_op::message::number::Tnumber;
+
+/// So many replies the server keeps before it is told anew which of them have come.
+const TOLD_AGAIN: u64 = 1024;
+
+/// Whether a change may be sent now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// It may.
+    Goes,
+    /// It may, behind this.
+    Behind(Tnumber),
+    /// Not before older ones are answered.
+    Waits,
+}
+
+/// The numbers given so far.
+#[derive(Debug, Default)]
+pub(super) struct Numbers {
+    /// Whether the server counts as well.
+    is_agreed: bool,
+    /// The number of the next new change.
+    next: u64,
+    /// The number that the server gives to the next change on this connection; `None` before it was told one.
+    implied: Option<u64>,
+    /// What it was told to be answered.
+    told: u64,
+    /// Those that were given and are not answered.
+    unanswered: BTreeSet<u64>,
+}
+
+impl Numbers {
+    /// Another connection. Where the numbers from before mean nothing, all changes count as new.
+    pub(super) fn attached(&mut self, ledger: Option<u64>, is_known: bool) {
+        (self.is_agreed, self.implied) = (ledger.is_some(), None);
+        self.next = self.next.max(ledger.unwrap_or_default());
+        if !(self.is_agreed && is_known) {
+            self.unanswered.clear();
+        }
+    }
+
+    /// Gives a number to the change that is sent next, unless it has one.
+    pub(super) fn give(&mut self, number: &mut Option<u64>) -> Turn {
+        if !self.is_agreed {
+            return Turn::Goes;
+        }
+        let given = number.unwrap_or(self.next);
+        let answered = self.unanswered.first().map_or(given, |lowest| given.min(*lowest));
+        if given - answered >= LEDGER_MAX {
+            return Turn::Waits;
+        }
+        if self.implied != Some(given) || given - self.told >= TOLD_AGAIN && answered > self.told {
+            (self.implied, self.told) = (Some(given), answered);
+            return Turn::Behind(Tnumber { number: given, answered });
+        }
+        if given - self.told >= LEDGER_MAX {
+            return Turn::Waits;
+        }
+        *number = Some(given);
+        self.unanswered.insert(given);
+        self.next = self.next.max(given + 1);
+        self.implied = Some(given + 1);
+        Turn::Goes
+    }
+
+    /// The reply has come, or nobody wants it any more.
+    pub(super) fn answered(&mut self, number: Option<u64>) {
+        if let Some(number) = number {
+            self.unanswered.remove(&number);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,115 @@
+use super::{Numbers, TOLD_AGAIN, Turn};
+use wirefs_op::limits::LEDGER_MAX;
+use wirefs_op::message::number::Tnumber;
+
+fn agreed() -> Numbers {
+    let mut numbers = Numbers::default();
+    numbers.attached(Some(0), false);
+    numbers
+}
+
+/// Sends a change; tells its number and what was said before it.
+fn send(numbers: &mut Numbers, number: Option<u64>) -> Option<(u64, Option<Tnumber>)> {
+    let (mut number, mut told) = (number, None);
+    loop {
+        match numbers.give(&mut number) {
+            Turn::Goes => return number.map(|number| (number, told)),
+            Turn::Behind(remark) => assert_eq!(told.replace(remark), None, "said twice"),
+            Turn::Waits => return None,
+        }
+    }
+}
+
+fn told(number: u64, answered: u64) -> Option<Tnumber> {
+    Some(Tnumber { number, answered })
+}
+
+#[test]
+fn the_first_change_of_a_connection_is_told_its_number_and_the_rest_count_on() {
+    let mut numbers = agreed();
+    assert_eq!(send(&mut numbers, None), Some((0, told(0, 0))));
+    assert_eq!(send(&mut numbers, None), Some((1, None)));
+    assert_eq!(send(&mut numbers, None), Some((2, None)));
+}
+
+#[test]
+fn what_is_sent_again_keeps_its_number_and_gaps_are_told() {
+    let mut numbers = agreed();
+    for _ in 0..5 {
+        send(&mut numbers, None);
+    }
+    for answered in [0, 2] {
+        numbers.answered(Some(answered));
+    }
+    numbers.attached(Some(0), true);
+    assert_eq!(send(&mut numbers, Some(1)), Some((1, told(1, 1))));
+    assert_eq!(send(&mut numbers, Some(3)), Some((3, told(3, 1))));
+    assert_eq!(send(&mut numbers, Some(4)), Some((4, None)));
+    assert_eq!(send(&mut numbers, None), Some((5, None)));
+}
+
+#[test]
+fn a_change_that_was_given_up_leaves_a_gap() {
+    let mut numbers = agreed();
+    send(&mut numbers, None);
+    send(&mut numbers, None);
+    numbers.answered(Some(0));
+    numbers.answered(Some(1));
+    numbers.attached(Some(0), true);
+    assert_eq!(send(&mut numbers, None), Some((2, told(2, 2))));
+}
+
+#[test]
+fn a_server_that_knows_no_numbers_gets_new_ones() {
+    let mut numbers = agreed();
+    send(&mut numbers, None);
+    numbers.attached(Some(0), false);
+    assert_eq!(send(&mut numbers, None), Some((1, told(1, 1))));
+}
+
+#[test]
+fn numbers_go_on_above_those_of_the_session_from_before() {
+    let mut numbers = Numbers::default();
+    numbers.attached(Some(70), true);
+    assert_eq!(send(&mut numbers, None), Some((70, told(70, 70))));
+}
+
+#[test]
+fn without_the_feature_nothing_is_numbered() {
+    let mut numbers = Numbers::default();
+    let mut number = None;
+    assert_eq!(numbers.give(&mut number), Turn::Goes);
+    assert_eq!(number, None);
+}
+
+#[test]
+fn the_server_is_told_in_time_what_was_answered() {
+    let mut numbers = agreed();
+    let mut remarks = 0;
+    let (mut told, mut ledger) = (0, 0);
+    for _ in 0..10_000 {
+        let (number, remark) = send(&mut numbers, None).unwrap();
+        if let Some(remark) = remark {
+            remarks += 1;
+            told = remark.answered;
+        }
+        ledger = ledger.max(number - told);
+        numbers.answered(Some(number));
+    }
+    assert_eq!(remarks, 1 + 10_000 / TOLD_AGAIN - u64::from(10_000 % TOLD_AGAIN == 0));
+    assert!(ledger <= TOLD_AGAIN);
+}
+
+#[test]
+fn one_change_that_is_not_answered_holds_up_those_too_far_behind_it() {
+    let mut numbers = agreed();
+    assert_eq!(send(&mut numbers, None), Some((0, told(0, 0))));
+    let mut sent = 1;
+    while let Some((number, _)) = send(&mut numbers, None) {
+        numbers.answered(Some(number));
+        sent += 1;
+    }
+    assert_eq!(sent, LEDGER_MAX);
+    numbers.answered(Some(0));
+    assert_eq!(send(&mut numbers, None), Some((LEDGER_MAX, told(LEDGER_MAX, LEDGER_MAX))));
+}

@@ -1,0 +1,96 @@
+//! Listings that outlive the kernel's interest in them, and the mount (`docs/design/0010-cache-on-disk.md`).
+//!
+//! ```text
+//!   the kernel forgets a directory   ->  its listing goes to the shelf, if it is leased
+//!   a call uses a directory          ->  its listing comes off the shelf
+//!   the mount ends                   ->  all of them are exported
+//!   the next mount, leases kept      ->  all are on the shelf, and count once a request is answered
+//! ```
+//!
+//! INVARIANT: what is on the shelf is leased. An own change of a directory begins with a call that uses it, and ends with a reply that
+//! takes off what was put there between.
+
+use crate::core::Client;
+use crate::operation::Pending;
+use bytes::Bytes;
+use wirefs_cache::{Known, NodeId, Packed};
+use wirefs_op::message::ping::Tping;
+use wirefs_op::{FileId, Kind, Request, Stat, Time};
+
+impl Client {
+    /// Takes in the listings that an earlier mount of the same directory exported, whose session this is. Call it before anything
+    /// else. Tells whether they are of use: the server has kept the session's leases.
+    ///
+    /// # Cost
+    /// 1 round trip before they are believed, which nobody waits for.
+    pub fn import(&mut self, listings: impl IntoIterator<Item = (FileId, Bytes)>) -> bool {
+        let is_kept = self.attachment.leases.as_ref().is_some_and(|leases| leases.kept);
+        if !is_kept || !self.leases.are_agreed() {
+            return false;
+        }
+        // Later than what is not leased any more, and earlier than anything that is recalled.
+        let at = Time(self.leases.leased_since().0 + 1);
+        let root = self.attachment.root;
+        self.learn(&root, Known { at, leased: root.leased });
+        for (dir, data) in listings {
+            self.shelf.put(dir, Packed::from_data(data, at));
+        }
+        if !self.shelf.is_empty() {
+            self.leases.hold_some();
+            self.send(Request::Ping(Tping {}), Pending::Ignore);
+        }
+        true
+    }
+
+    /// Hands out all complete listings that are leased. Call it last: when the connection is gone, so that nothing is recalled after.
+    pub fn export(&mut self) -> Vec<(FileId, Bytes)> {
+        for node in self.directories.known() {
+            self.shelve(node);
+        }
+        let data = |(dir, packed): (FileId, Packed)| Some((dir, packed.into_data()?));
+        self.shelf.drain().filter_map(data).collect()
+    }
+
+    /// What is known of a directory's names is put aside, be it that the kernel is about to forget it. Tells whether anything was.
+    pub(crate) fn shelve(&mut self, node: NodeId) -> bool {
+        let Some(stat) = self.names.node(node).map(|known| known.stat) else { return false };
+        // A reply that is still to come to a caller who is gone may tell of an own change.
+        if stat.kind != Kind::Directory || self.has_abandoned() {
+            return false;
+        }
+        let (trust, names) = (self.trust(), &self.names);
+        // A node is told of what changes, sooner than the listings that name it.
+        let fresh = |told: &Stat| {
+            let known = names.of_file(told.id).and_then(|node| names.node(node))?;
+            let leased = known.known.is_some_and(|known| trust.holds(known));
+            Some(Stat { leased, ..if leased { known.stat } else { *told } })
+        };
+        let packed = self.directories.pack(node, &stat, &trust, fresh);
+        let is_any = packed.is_some();
+        if let Some(packed) = packed {
+            self.shelf.put(stat.id, packed);
+        }
+        is_any
+    }
+
+    /// An own change of a directory was answered, however long ago it was called.
+    pub(crate) fn unshelve_changed(&mut self, dir: FileId) {
+        if !self.shelf.is_empty() {
+            self.shelf.take(dir);
+        }
+    }
+
+    /// A node is used: what was put aside of a directory's names is taken back.
+    pub(crate) fn unshelve(&mut self, node: NodeId) {
+        if self.shelf.is_empty() {
+            return;
+        }
+        let Some(dir) = self.names.node(node).filter(|known| known.stat.kind == Kind::Directory) else {
+            return;
+        };
+        if let Some(packed) = self.shelf.take(dir.stat.id) {
+            let trust = self.trust();
+            self.directories.unpack(node, &packed, &trust);
+        }
+    }
+}

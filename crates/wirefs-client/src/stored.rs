@@ -1,0 +1,285 @@
+//! Contents on disk, as the core sees them: it asks for a piece before it asks the server, and hands out what it read for keeping.
+//!
+//! ```text
+//!   contents unknown  ->  Output::Load(piece)  ->  Client::loaded: the bytes  ->  as if they had been read
+//!                                                  there are none             ->  the server is asked
+//!   a piece was read  ->  Output::Keep(piece, bytes)
+//! ```
+//!
+//! A piece is of one version of a file. It is asked for only while that is the version that is known, and whether this may be believed
+//! is decided as for contents in memory: what comes from disk saves the bytes of an answer, never the question.
+
+use crate::call::{CallId, Handle};
+use crate::core::{Client, Output};
+use crate::operation::{self, fetch, open, readlink};
+use crate::streams::Joined;
+use bytes::Bytes;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+use wirefs_cache::{NodeId, PIECE_BYTES, Piece};
+use wirefs_op::{Errno, Time};
+
+/// On a wire with shorter round trips the server is as fast as a disk: only small files are kept, which cost one each.
+const WORTH_RTT: Duration = Duration::from_millis(1);
+
+/// What became of a piece that was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Loaded {
+    /// It was there and sound.
+    Data(Bytes),
+    /// It was not; other pieces of this version of the file may be.
+    Missing,
+    /// Nothing of this version of the file is there.
+    Nothing,
+}
+
+/// A call to be started again once a piece is here, or known not to be.
+#[derive(Clone, Copy, Debug)]
+enum Parked {
+    Open(Joined),
+    Readlink { call: CallId, node: NodeId },
+}
+
+/// A stretch of a file that waits for a piece; its node is held.
+#[derive(Clone, Copy, Debug)]
+struct Awaited {
+    node: NodeId,
+    handle: Handle,
+    start: u64,
+    end: u64,
+    epoch: u32,
+}
+
+/// A piece that was asked for.
+#[derive(Debug, Default)]
+struct Loading {
+    awaited: Vec<Awaited>,
+    parked: Vec<Parked>,
+}
+
+/// What is known of a file's pieces on disk.
+#[derive(Debug)]
+struct Pieces {
+    version: u64,
+    /// Some are there.
+    any: bool,
+    /// Where those begin that are not.
+    missing: BTreeSet<u64>,
+}
+
+/// The store, as far as it was asked.
+#[derive(Debug, Default)]
+pub(crate) struct Stored {
+    is_on: bool,
+    loading: BTreeMap<Piece, Loading>,
+    /// INVARIANT: of nodes that are there.
+    known: BTreeMap<NodeId, Pieces>,
+}
+
+impl Stored {
+    /// The node is gone.
+    pub(crate) fn node_forgotten(&mut self, node: NodeId) {
+        self.known.remove(&node);
+    }
+
+    /// Whether it is known that a piece is not there.
+    fn lacks(&self, node: NodeId, piece: &Piece) -> bool {
+        self.known.get(&node).is_some_and(|pieces| {
+            pieces.version == piece.version && (!pieces.any || pieces.missing.contains(&piece.offset))
+        })
+    }
+
+    fn has_any(&self, node: NodeId, version: u64) -> bool {
+        self.known.get(&node).is_some_and(|pieces| pieces.version == version && pieces.any)
+    }
+
+    fn note(&mut self, node: NodeId, piece: &Piece, loaded: &Loaded) {
+        let fresh = || Pieces { version: piece.version, any: false, missing: BTreeSet::new() };
+        let pieces = self.known.entry(node).or_insert_with(fresh);
+        if pieces.version != piece.version {
+            *pieces = fresh();
+        }
+        match loaded {
+            Loaded::Data(_) => pieces.any = true,
+            Loaded::Missing => {
+                pieces.any = true;
+                pieces.missing.insert(piece.offset);
+            }
+            Loaded::Nothing => pieces.any = false,
+        }
+    }
+}
+
+impl Client {
+    /// There is a store: [`Output::Load`] and [`Output::Keep`] come from now on.
+    pub fn use_store(&mut self) {
+        self.stored.is_on = true;
+        self.files.note_read();
+    }
+
+    /// What became of a piece that [`Output::Load`] asked for.
+    pub fn loaded(&mut self, now: Time, piece: Piece, loaded: Loaded) {
+        self.now = now;
+        let Some(Loading { awaited, parked }) = self.stored.loading.remove(&piece) else { return };
+        if let Some(node) = self.names.of_file(piece.file) {
+            let is_short = matches!(&loaded, Loaded::Data(data) if data.len() != piece.length as usize);
+            let loaded = if is_short { Loaded::Missing } else { loaded };
+            self.stored.note(node, &piece, &loaded);
+            if let Loaded::Data(data) = loaded {
+                self.take_stored(node, &piece, &data);
+            }
+        }
+        for stretch in awaited {
+            self.go_on(stretch);
+        }
+        for parked in parked {
+            self.restart(parked);
+        }
+    }
+
+    fn take_stored(&mut self, node: NodeId, piece: &Piece, data: &Bytes) {
+        let known = self.names.node(node).filter(|known| known.stat.version == piece.version);
+        let Some(known) = known.and_then(|known| known.known) else { return };
+        if self.files.is_writing(node) {
+            return;
+        }
+        self.files.contents(node);
+        if !self.files.is_of(node, piece.version) {
+            let trust = self.trust();
+            if self.files.observe(node, piece.version, known, &trust) {
+                fetch::invalidate_pages(self, node);
+            }
+        }
+        if self.files.is_of(node, piece.version) {
+            self.files.remember_stored(node, piece.offset, data);
+            self.stored_bytes_read(data.len());
+        }
+    }
+
+    fn stored_bytes_read(&mut self, bytes: usize) {
+        self.counters.stored_hits += 1;
+        self.counters.stored_bytes += bytes as u64;
+    }
+
+    /// A stretch waits for nothing from disk any more.
+    fn go_on(&mut self, stretch: Awaited) {
+        let Awaited { node, handle, start, end, epoch } = stretch;
+        let fetching = &mut self.files.contents(node).fetching;
+        if let Some(index) = fetching.iter().position(|other| *other == (start, end, epoch)) {
+            fetching.swap_remove(index);
+        }
+        self.names.release(node);
+        fetch::serve_readers(self, node);
+        // What is still unknown of it was wanted ahead of a reader, who finds out about errors by himself.
+        if self.files.contents(node).epoch == epoch && self.files.open(handle).is_some() {
+            let _ahead = fetch::ask(self, node, handle, (start, end), false);
+        }
+        operation::gone(self, node);
+    }
+
+    fn restart(&mut self, parked: Parked) {
+        let call = match &parked {
+            Parked::Open(joined) => joined.call,
+            Parked::Readlink { call, .. } => *call,
+        };
+        if !self.is_waiting(call) {
+            return self.fail(call, Errno::Interrupted);
+        }
+        let started = match parked {
+            Parked::Open(Joined { caller, node, how, .. }) => open::start(self, call, caller, node, how),
+            Parked::Readlink { node, .. } => readlink::start(self, call, node),
+        };
+        if let Err(errno) = started {
+            self.fail(call, errno);
+        }
+    }
+
+    /// The piece of the present version of a node's contents at `offset`, if it may be on disk.
+    fn wanted_piece(&self, node: NodeId, offset: u64) -> Option<Piece> {
+        let known = self.names.node(node).filter(|_| self.stored.is_on && !self.files.is_writing(node))?;
+        let piece = Piece::at(known.stat.id, known.stat.version, known.stat.size, offset)?;
+        (!self.stored.lacks(node, &piece)).then_some(piece)
+    }
+
+    fn load(&mut self, piece: Piece) -> &mut Loading {
+        if !self.stored.loading.contains_key(&piece) {
+            self.output(Output::Load(piece));
+        }
+        self.stored.loading.entry(piece).or_default()
+    }
+
+    /// Looks for unknown contents, from `start` on, on disk first. Tells up to where; none when they are to be asked for.
+    pub(crate) fn load_ahead(&mut self, node: NodeId, handle: Handle, start: u64, end: u64) -> Option<u64> {
+        let piece = self.wanted_piece(node, start)?;
+        if !self.files.is_of(node, piece.version) {
+            return None;
+        }
+        // One piece tells whether there is anything.
+        let end = if self.stored.has_any(node, piece.version) { end.min(piece.end()) } else { end };
+        let contents = self.files.contents(node);
+        let epoch = contents.epoch;
+        contents.fetching.push((start, end, epoch));
+        self.names.hold(node);
+        self.load(piece).awaited.push(Awaited { node, handle, start, end, epoch });
+        Some(end)
+    }
+
+    /// Whether the first contents of a file that is being opened to be read are looked for on disk; it goes on when that is known.
+    pub(crate) fn opens_stored(&mut self, opening: Joined) -> bool {
+        let piece = self.wanted_piece(opening.node, 0).filter(|_| !self.has_first_piece(opening.node));
+        let Some(piece) = piece else { return false };
+        self.load(piece).parked.push(Parked::Open(opening));
+        true
+    }
+
+    /// The same of a link's target.
+    pub(crate) fn reads_stored_link(&mut self, call: CallId, node: NodeId) -> bool {
+        let piece = self.wanted_piece(node, 0).filter(|_| !self.has_first_piece(node));
+        let Some(piece) = piece else { return false };
+        self.load(piece).parked.push(Parked::Readlink { call, node });
+        true
+    }
+
+    /// Whether what an open would bring is here; where there is a store, one piece is as much as that brings.
+    pub(crate) fn has_first_piece(&self, node: NodeId) -> bool {
+        let Some(size) = self.names.node(node).map(|known| known.stat.size) else { return false };
+        let first = if self.stored.is_on { size.min(PIECE_BYTES) } else { size };
+        size == 0 || self.files.known(node).is_some_and(|contents| contents.ranges.known_to(0) >= first)
+    }
+
+    /// Hands out pieces that are complete since something was read.
+    pub(crate) fn keep_read(&mut self) {
+        for (node, start, end) in self.files.take_read() {
+            let mut at = start;
+            while at < end {
+                at = match self.complete_piece(node, at) {
+                    Some((piece, data)) => {
+                        self.output(Output::Keep(piece, data));
+                        piece.end()
+                    }
+                    None => at - at % PIECE_BYTES + PIECE_BYTES,
+                };
+            }
+        }
+    }
+
+    /// The piece of a node's contents at `offset`, if all of it is known and of a version that the server told.
+    fn complete_piece(&self, node: NodeId, offset: u64) -> Option<(Piece, Bytes)> {
+        let known = self.names.node(node)?;
+        let (stat, is_far) = (known.stat, self.incoming.rtt().is_some_and(|rtt| rtt >= WORTH_RTT));
+        if !self.files.is_of(node, stat.version) || (stat.size > PIECE_BYTES && !is_far) {
+            return None;
+        }
+        let piece = Piece::at(stat.id, stat.version, stat.size, offset)?;
+        let data = self.files.known(node)?.ranges.read(piece.offset, piece.end())?;
+        Some((piece, data))
+    }
+
+    /// All pieces in memory that are worth keeping: what was written is among them.
+    pub fn pieces(&self) -> impl Iterator<Item = (Piece, Bytes)> {
+        self.files.known_nodes().flat_map(move |node| {
+            let size = self.names.node(node).map_or(0, |known| known.stat.size);
+            (0..size).step_by(PIECE_BYTES as usize).filter_map(move |at| self.complete_piece(node, at))
+        })
+    }
+}

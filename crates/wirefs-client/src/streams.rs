@@ -1,0 +1,306 @@
+//! What is fetched ahead, of its own accord: the listings of a subtree for who walks it, the contents of small files for who reads
+//! them one after the other (`docs/design/0009-streams.md`).
+//!
+//! ```text
+//!   a directory is asked for            another one in the same directory was, or that was just listed
+//!        | unknown here            ->   a stream of all listings below the parent
+//!        | unknown after a stream  ->   streams of the next directories, twice as many each time
+//!   a small file is opened              another one in the same directory was, or that is being walked
+//!        | contents unknown        ->   contents of the directory's small files, and of the next directories'
+//! ```
+//!
+//! *Holds*: what is asked for and not used yet is bounded; what comes is believed as any other reply is, and no more.
+
+mod contents;
+mod unused;
+mod walks;
+
+pub use unused::Fate;
+
+use crate::core::Client;
+use crate::operation::{Pending, find};
+use contents::Contents;
+use std::time::Duration;
+use unused::{Item, Unused};
+use walks::{Pace, Walks};
+use wirefs_cache::{NodeId, ROOT};
+use wirefs_op::message::ping::Tping;
+use wirefs_op::{Request, Time};
+
+pub(crate) use contents::{Joined, SMALL_BYTES_MAX};
+
+/// A stream that turned out to be of no use is not tried again for so long.
+const REST: Duration = Duration::from_secs(10);
+/// A stream of all below one directory has so many bytes at most: about 25,000 entries.
+const SUBTREE_BYTES_MAX: u32 = 1024 * 1024;
+/// And so many entries.
+const SUBTREE_ENTRIES_MAX: u32 = 64 * 1024;
+/// Where that did not reach, so many directories are asked for ahead at first, and at most.
+const AHEAD: (usize, usize) = (8, 64);
+/// Each with so many bytes.
+const AHEAD_BYTES_MAX: u32 = 64 * 1024;
+/// Things dropped in one step, at most.
+const DROPPED_AT_ONCE: usize = 256;
+
+/// What was fetched ahead since the mount began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PrefetchStatus {
+    /// Requests that nobody waited for when they were made.
+    pub asked: u64,
+    /// Bytes that they brought.
+    pub bytes: u64,
+    /// Listings of directories.
+    pub directories: Fate,
+    /// Files with contents.
+    pub files: Fate,
+    /// Bytes of these contents.
+    pub contents: Fate,
+}
+
+/// All that is fetched ahead.
+#[derive(Debug, Default)]
+pub(crate) struct Streams {
+    /// The server has no streams.
+    is_refused: bool,
+    /// What came last was of no use.
+    rests_until: Time,
+    walks: Walks,
+    contents: Contents,
+    unused: Unused,
+    pub(crate) counted: PrefetchStatus,
+}
+
+impl Streams {
+    /// The server is another one, as it were.
+    pub(crate) fn attached(&mut self) {
+        self.is_refused = false;
+        self.walks.clear();
+    }
+
+    /// The server has no streams.
+    pub(crate) fn refused(&mut self) {
+        self.is_refused = true;
+    }
+}
+
+impl Client {
+    fn pace(&self) -> Pace {
+        Pace { now: self.now, rtt: self.incoming.rtt().unwrap_or_default() }
+    }
+
+    /// Whether what is asked for now may be expected to be believed for any time at all. Leases count once something was answered.
+    pub(crate) fn may_fetch_ahead(&self) -> bool {
+        self.trust().may_last() || (self.leases.are_agreed() && self.link.is_up())
+    }
+
+    /// The mount is made: leases count from the first answer on, so that who comes first need not wait for that.
+    ///
+    /// # Cost
+    /// 1 round trip that nobody waits for, where leases are agreed.
+    pub fn greet(&mut self, now: Time) {
+        self.now = now;
+        if self.leases.are_agreed() && self.link.is_up() {
+            self.send(Request::Ping(Tping {}), Pending::Ignore);
+        }
+    }
+
+    /// Whether anything is to be asked for ahead.
+    fn may_stream(&self) -> bool {
+        self.config.mode.fetch.is_kept()
+            && !self.streams.is_refused
+            && self.now >= self.streams.rests_until
+            && self.link.is_up()
+            && self.may_fetch_ahead()
+    }
+
+    /// A directory's listing is known now.
+    pub(crate) fn directory_listed(&mut self, dir: NodeId) {
+        let pace = self.pace();
+        self.streams.walks.listed(dir, pace);
+    }
+
+    /// A program lists a directory.
+    pub(crate) fn directory_opened(&mut self, dir: NodeId) {
+        if self.config.mode.fetch.is_kept() {
+            let pace = self.pace();
+            self.streams.walks.opened(dir, pace);
+        }
+    }
+
+    /// A directory of which nothing is known is asked for: to be listed, or for a name in it.
+    pub(crate) fn directory_missed(&mut self, dir: NodeId) {
+        if dir == ROOT || !self.may_stream() || self.is_coming(dir) {
+            return;
+        }
+        let (pace, parent) = (self.pace(), self.names.parent(dir));
+        if self.streams.walks.enters(parent, dir, pace) {
+            self.stream(parent, Some(dir));
+        }
+    }
+
+    /// A name was found to be a directory in one that was not listed.
+    pub(crate) fn directory_found(&mut self, parent: NodeId, dir: NodeId) {
+        if self.may_stream() && !self.is_coming(dir) {
+            let pace = self.pace();
+            if self.streams.walks.enters(parent, dir, pace) {
+                self.stream(parent, None);
+            }
+        }
+    }
+
+    /// Several names of a directory were asked for singly. Whether its listing comes along with those below it: some of the names
+    /// were directories.
+    pub(crate) fn streams_instead(&mut self, dir: NodeId) -> bool {
+        if !self.may_stream() {
+            return false;
+        }
+        let pace = self.pace();
+        if self.is_coming(dir) {
+            return true;
+        }
+        if !self.streams.walks.is_entered(dir, pace) || self.streams.walks.seen(dir, pace).is_streamed {
+            return false;
+        }
+        self.stream(dir, None);
+        true
+    }
+
+    /// Whether a stream is under way that will tell of a directory.
+    fn is_coming(&self, dir: NodeId) -> bool {
+        let mut at = dir;
+        loop {
+            if self.requests.any(|pending| find::tells_below(pending, at)) {
+                return true;
+            }
+            let above = self.names.parent(at);
+            if at == ROOT || above == at {
+                return false;
+            }
+            at = above;
+        }
+    }
+
+    /// Asks for all below `dir`; if that was done already and did not reach `missed`, for that one and the next.
+    fn stream(&mut self, dir: NodeId, missed: Option<NodeId>) {
+        let pace = self.pace();
+        let seen = self.streams.walks.seen(dir, pace);
+        if !seen.is_streamed {
+            seen.is_streamed = true;
+            let bounds = find::Bounds {
+                depth: u16::MAX,
+                entries: SUBTREE_ENTRIES_MAX,
+                bytes: SUBTREE_BYTES_MAX,
+                inline: 0,
+            };
+            find::ask(self, dir, bounds);
+            return;
+        }
+        seen.ahead = (seen.ahead * 2).clamp(AHEAD.0, AHEAD.1);
+        let count = seen.ahead;
+        let Some(missed) = missed else { return };
+        let names = self.names.links(missed);
+        let Some((_, name)) = names.iter().find(|(of, _)| *of == dir) else { return };
+        for next in self.names.directories_after(dir, name, count) {
+            if !self.directories.is_fresh(next, &self.trust()) && !self.is_coming(next) {
+                let bounds = find::Bounds {
+                    depth: u16::MAX,
+                    entries: SUBTREE_ENTRIES_MAX,
+                    bytes: AHEAD_BYTES_MAX,
+                    inline: 0,
+                };
+                find::ask(self, next, bounds);
+            }
+        }
+    }
+
+    /// A stream has ended; of so many directories it told, and so many may be believed.
+    pub(crate) fn stream_ended(&mut self, told: usize, believed: usize) {
+        if told > 1 && believed == 0 {
+            self.streams.rests_until = self.now + REST;
+        }
+    }
+
+    /// The listing of a directory came ahead of who asks for it. `is_known`: it was known already.
+    pub(crate) fn fetched_directory(&mut self, dir: NodeId, is_known: bool) {
+        let fate = &mut self.streams.counted.directories;
+        fate.fetched += 1;
+        if is_known || !self.streams.unused.add(dir, Item::Directory, self.now) {
+            fate.wasted += 1;
+            return;
+        }
+        self.names.hold(dir);
+    }
+
+    /// The contents of a file came ahead of who asks for them.
+    pub(crate) fn fetched_file(&mut self, node: NodeId, bytes: u64, is_known: bool) {
+        let counted = &mut self.streams.counted;
+        counted.files.fetched += 1;
+        counted.contents.fetched += bytes;
+        if is_known || !self.streams.unused.add(node, Item::File(bytes), self.now) {
+            counted.files.wasted += 1;
+            counted.contents.wasted += bytes;
+            return;
+        }
+        self.names.hold(node);
+    }
+
+    /// Contents came ahead that are of no use.
+    pub(crate) fn fetched_known(&mut self, bytes: u64) {
+        let counted = &mut self.streams.counted;
+        counted.files.fetched += 1;
+        counted.files.wasted += 1;
+        counted.contents.fetched += bytes;
+        counted.contents.wasted += bytes;
+    }
+
+    /// What was fetched ahead of a node is used now. Tells whether anything was.
+    pub(crate) fn used_ahead(&mut self, node: NodeId) -> bool {
+        let Some(item) = self.streams.unused.remove(node) else { return false };
+        let counted = &mut self.streams.counted;
+        match item {
+            Item::Directory => counted.directories.used += 1,
+            Item::File(bytes) => {
+                counted.files.used += 1;
+                counted.contents.used += bytes;
+                self.streams.contents.used(bytes);
+            }
+        }
+        self.names.release(node);
+        true
+    }
+
+    /// Drops what was fetched ahead and is too much, or too old.
+    pub(crate) fn drop_unused(&mut self) {
+        let bytes_max = self.ahead_bytes_max();
+        for _ in 0..DROPPED_AT_ONCE {
+            let (trust, names) = (self.trust(), &self.names);
+            let (directories, files) = (&self.directories, &self.files);
+            let is_useless = |node: NodeId, item: Item| match item {
+                Item::Directory => !directories.is_fresh(node, &trust),
+                Item::File(bytes) => {
+                    let is_known = |node| names.node(node).is_some_and(|known| known.is_fresh(&trust));
+                    let contents = files.known(node).map_or(0, |known| known.ranges.bytes() as u64);
+                    contents < bytes || !is_known(node)
+                }
+            };
+            let Some((node, item)) = self.streams.unused.drop_oldest(bytes_max, is_useless) else { return };
+            let counted = &mut self.streams.counted;
+            match item {
+                Item::Directory => counted.directories.wasted += 1,
+                Item::File(bytes) => {
+                    counted.files.wasted += 1;
+                    counted.contents.wasted += bytes;
+                    self.streams.contents.wasted(bytes);
+                    self.files.forget_ahead(node);
+                }
+            }
+            self.names.release(node);
+            crate::operation::gone(self, node);
+        }
+    }
+
+    /// How many bytes of contents may be known ahead and unused.
+    fn ahead_bytes_max(&self) -> u64 {
+        self.files.read_ahead_bytes_max() / 2
+    }
+}

@@ -1,0 +1,313 @@
+//! Contents of small files, ahead of who opens them one after the other.
+//!
+//! How much may be asked for and not used yet is a window, as in a transfer: it grows by what is used of it and shrinks by what is
+//! dropped unused. A directory whose small files fit is asked for as a whole, as a stream; of a larger one the files that are listed
+//! next are asked for one by one.
+
+use super::Client;
+use crate::call::{CallId, Caller, OpenHow};
+use crate::operation::{find, open};
+use std::collections::BTreeMap;
+use std::time::Duration;
+use wirefs_cache::{Fetch, Known, NodeId, ROOT};
+use wirefs_op::{DirEntry, Errno, FileId, Kind, Time};
+
+/// Files above this many bytes are no small files. The server has the same bound.
+pub(crate) const SMALL_BYTES_MAX: u32 = 64 * 1024;
+/// The window at first, at least and at most, in bytes: half of, an eighth of and eight times what a wire of 100 Mbit/s and 85 ms
+/// holds.
+const WINDOW_BYTES: u64 = 512 * 1024;
+const WINDOW_BYTES_MIN: u64 = 128 * 1024;
+const WINDOW_BYTES_MAX: u64 = 8 * 1024 * 1024;
+/// What came so long ago and was not used is no longer waited for: it leaves the window, though not the memory.
+const LATE: Duration = Duration::from_secs(2);
+/// A directory with so many bytes in small files is asked for as a whole.
+const WHOLE_BYTES_MAX: u64 = 256 * 1024;
+/// What an entry takes in a stream beside its contents, in bytes, about.
+const ENTRY_BYTES: u64 = 128;
+/// Files asked for one by one for the sake of one that is opened, at most.
+const SINGLE_MAX: usize = 32;
+/// Directories looked at for the sake of one file that is opened, at most.
+const DIRECTORIES_MAX: usize = 128;
+/// Directories in one whose files are read out of turn, of which a little is asked for.
+const NEIGHBOURS_MAX: usize = 8;
+/// How much of each.
+const NEIGHBOUR: find::Bounds =
+    find::Bounds { depth: u16::MAX, entries: 512, bytes: 16 * 1024, inline: 4096 };
+
+/// An open that waits for contents that are on their way.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Joined {
+    pub(crate) call: CallId,
+    pub(crate) caller: Caller,
+    pub(crate) node: NodeId,
+    pub(crate) how: OpenHow,
+}
+
+/// What is asked for.
+#[derive(Debug)]
+pub(super) struct Contents {
+    window: u64,
+    /// Directories as a whole, and files, whose contents are on their way: so many bytes.
+    coming: BTreeMap<NodeId, u64>,
+    coming_bytes: u64,
+    joined: BTreeMap<NodeId, Vec<Joined>>,
+    /// Where who reads one directory after the other was last seen, and when.
+    front: Option<(NodeId, Time)>,
+}
+
+impl Default for Contents {
+    fn default() -> Contents {
+        let (coming, joined) = (BTreeMap::new(), BTreeMap::new());
+        Contents { window: WINDOW_BYTES, coming, coming_bytes: 0, joined, front: None }
+    }
+}
+
+impl Contents {
+    pub(super) fn used(&mut self, bytes: u64) {
+        self.window = (self.window + bytes).min(WINDOW_BYTES_MAX);
+    }
+
+    pub(super) fn wasted(&mut self, bytes: u64) {
+        self.window = self.window.saturating_sub(bytes).max(WINDOW_BYTES_MIN);
+    }
+
+    fn comes(&mut self, node: NodeId, bytes: u64) {
+        self.coming_bytes += bytes;
+        if let Some(before) = self.coming.insert(node, bytes) {
+            self.coming_bytes -= before;
+        }
+    }
+}
+
+/// What of a directory is not known.
+struct Missing {
+    /// As of when the listing is known.
+    known: Known,
+    /// Small files of which no contents are known.
+    files: Vec<DirEntry>,
+    bytes: u64,
+    /// All entries.
+    entries: usize,
+}
+
+impl Client {
+    /// Whether all contents of an object are known that may be believed.
+    pub(crate) fn is_wholly_known(&self, id: FileId) -> bool {
+        let Some(node) = self.names.of_file(id) else { return false };
+        let Some(known) = self.names.node(node).filter(|known| known.is_fresh(&self.trust())) else {
+            return false;
+        };
+        self.files.known(node).is_some_and(|contents| contents.ranges.known_to(0) >= known.stat.size)
+    }
+
+    /// Lets an open wait for contents that are on their way; false when there are none.
+    pub(crate) fn joins(&mut self, joined: Joined) -> bool {
+        let node = joined.node;
+        let is_small = |size: u64| size <= u64::from(SMALL_BYTES_MAX);
+        if self.streams.contents.coming.is_empty()
+            || self.files.is_writing(node)
+            || !self.names.node(node).is_some_and(|known| is_small(known.stat.size))
+        {
+            return false;
+        }
+        let dir = self.names.parent(node);
+        let key = [node, dir].into_iter().find(|key| self.streams.contents.coming.contains_key(key));
+        let Some(key) = key else { return false };
+        self.streams.contents.joined.entry(key).or_default().push(joined);
+        true
+    }
+
+    /// Contents came: those who wait for them go on. `all`: no more of them comes.
+    pub(crate) fn serve_joined(&mut self, key: NodeId, all: bool) {
+        let Some(joined) = self.streams.contents.joined.remove(&key) else { return };
+        let mut left = Vec::new();
+        for joined in joined {
+            if !self.is_waiting(joined.call) {
+                self.fail(joined.call, Errno::Interrupted);
+            } else if all || self.is_known_node(joined.node) {
+                open::go_on(self, joined);
+            } else {
+                left.push(joined);
+            }
+        }
+        if !left.is_empty() {
+            self.streams.contents.joined.entry(key).or_default().append(&mut left);
+        }
+    }
+
+    fn is_known_node(&self, node: NodeId) -> bool {
+        self.names.node(node).is_some_and(|known| self.is_wholly_known(known.stat.id))
+    }
+
+    /// What was asked for of this directory or file is here, or will not come.
+    pub(crate) fn contents_came(&mut self, key: NodeId) {
+        if let Some(bytes) = self.streams.contents.coming.remove(&key) {
+            self.streams.contents.coming_bytes -= bytes;
+            self.serve_joined(key, true);
+        }
+    }
+
+    /// A file is opened for reading, whose contents were not known, or were fetched ahead: more of the kind may follow.
+    pub(crate) fn file_opened(&mut self, node: NodeId) {
+        let Some(stat) = self.names.node(node).map(|known| known.stat) else { return };
+        if stat.size > u64::from(SMALL_BYTES_MAX)
+            || self.config.mode.fetch != Fetch::Blocks
+            || !self.may_stream()
+        {
+            return;
+        }
+        let (pace, dir) = (self.pace(), self.names.parent(node));
+        let walks = &mut self.streams.walks;
+        let files = walks.reads(dir, pace);
+        let is_walked = walks.is_being_walked(dir, pace);
+        if files < 2 && !is_walked && !walks.is_new(dir, pace) {
+            return;
+        }
+        let is_first = !std::mem::replace(&mut walks.seen(dir, pace).is_read, true);
+        let parent = self.names.parent(dir);
+        let others = self.streams.walks.reads_in(parent, is_first, pace);
+        let goes_on = dir != ROOT && (is_walked || others >= 2);
+        let mut room = self.room();
+        if room < self.streams.contents.window / 4 {
+            return;
+        }
+        let name = self.names.links(node).into_iter().find(|(of, _)| *of == dir).map(|(_, name)| name);
+        self.fetch_contents(dir, name.as_deref(), &mut room);
+        self.streams.contents.front = goes_on.then_some((dir, self.now));
+        if goes_on {
+            self.fetch_behind(dir, room);
+        } else if is_first && !is_walked {
+            self.fetch_neighbours(dir);
+        }
+    }
+
+    /// Directories became known: a reader that came to the last one that was known goes on.
+    pub(crate) fn directories_came(&mut self) {
+        let pace = self.pace();
+        let Some((dir, since)) = self.streams.contents.front else { return };
+        let room = self.room();
+        if pace.is_speedy(Some(since)) && room >= self.streams.contents.window / 4 && self.may_stream() {
+            self.fetch_behind(dir, room);
+        }
+    }
+
+    /// Asks for contents in the directories that a reader of this one comes to next.
+    fn fetch_behind(&mut self, dir: NodeId, mut room: u64) {
+        for next in self.directories_next(dir, DIRECTORIES_MAX) {
+            if room < WINDOW_BYTES_MIN / 4 {
+                break;
+            }
+            self.fetch_contents(next, None, &mut room);
+        }
+    }
+
+    /// How many bytes more may be asked for.
+    fn room(&mut self) -> u64 {
+        let window = self.streams.contents.window.min(self.ahead_bytes_max());
+        let late = Time(self.now.0.saturating_sub(LATE.as_nanos() as u64));
+        let unused = self.streams.unused.bytes_since(late);
+        window.saturating_sub(self.streams.contents.coming_bytes + unused)
+    }
+
+    /// What is not known of a directory's small files; `None` where its listing is not known.
+    fn missing(&mut self, dir: NodeId) -> Option<Missing> {
+        let (listing, known) = self.directories.snapshot(dir, &self.trust())?;
+        let is_small = |entry: &&DirEntry| {
+            matches!(entry.stat.kind, Kind::File | Kind::Symlink)
+                && entry.stat.size <= u64::from(SMALL_BYTES_MAX)
+        };
+        let is_known = |entry: &&DirEntry| self.is_wholly_known(entry.stat.id);
+        let files: Vec<DirEntry> =
+            listing.iter().filter(is_small).filter(|entry| !is_known(entry)).cloned().collect();
+        let bytes = files.iter().map(|entry| entry.stat.size + ENTRY_BYTES).sum();
+        Some(Missing { known, files, bytes, entries: listing.len() })
+    }
+
+    /// Asks for contents of a directory's files, those behind `name` first.
+    fn fetch_contents(&mut self, dir: NodeId, name: Option<&[u8]>, room: &mut u64) {
+        let pace = self.pace();
+        if self.streams.contents.coming.contains_key(&dir) {
+            return;
+        }
+        let Some(missing) = self.missing(dir).filter(|missing| !missing.files.is_empty()) else { return };
+        let is_mostly_missing = missing.files.len() * 2 >= missing.entries;
+        let was_fetched = self.streams.walks.seen(dir, pace).is_fetched;
+        if missing.bytes <= WHOLE_BYTES_MAX && is_mostly_missing && !was_fetched {
+            let all = missing.bytes + ENTRY_BYTES * missing.entries as u64 + ENTRY_BYTES;
+            let bounds = find::Bounds {
+                depth: 0,
+                entries: u32::try_from(missing.entries).unwrap_or(u32::MAX).saturating_add(64),
+                bytes: u32::try_from(all * 2).unwrap_or(u32::MAX),
+                inline: SMALL_BYTES_MAX,
+            };
+            if find::ask(self, dir, bounds) {
+                self.streams.walks.seen(dir, pace).is_fetched = true;
+                self.streams.contents.comes(dir, missing.bytes);
+                *room = room.saturating_sub(missing.bytes);
+            }
+            return;
+        }
+        let Missing { known, mut files, .. } = missing;
+        if let Some(name) = name {
+            files.retain(|entry| entry.name.as_slice() > name);
+        }
+        for entry in files.into_iter().take(SINGLE_MAX) {
+            if *room < entry.stat.size {
+                return;
+            }
+            let coming = self.names.of_file(entry.stat.id);
+            if coming.is_some_and(|node| self.streams.contents.coming.contains_key(&node)) {
+                continue;
+            }
+            if let Some(node) = open::ask_ahead(self, dir, &entry, known) {
+                self.streams.contents.comes(node, entry.stat.size + ENTRY_BYTES);
+                *room = room.saturating_sub(entry.stat.size + ENTRY_BYTES);
+            }
+        }
+    }
+
+    /// Asks for a little of what is in the directories beside a file that is read.
+    fn fetch_neighbours(&mut self, dir: NodeId) {
+        for next in self.children(dir).into_iter().take(NEIGHBOURS_MAX) {
+            if !self.directories.is_fresh(next, &self.trust()) {
+                find::ask(self, next, NEIGHBOUR);
+            }
+        }
+    }
+
+    /// The directories in one, as far as they are known, in the order of their names.
+    fn children(&mut self, dir: NodeId) -> Vec<NodeId> {
+        let Some((listing, _)) = self.directories.snapshot(dir, &self.trust()) else { return Vec::new() };
+        let directories = listing.iter().filter(|entry| entry.stat.kind == Kind::Directory);
+        directories.filter_map(|entry| self.names.of_file(entry.stat.id)).collect()
+    }
+
+    /// The directories that a walk comes to after this one, as far as they are known: those in it, those behind it, and so on up to
+    /// where the walk began.
+    fn directories_next(&mut self, dir: NodeId, count: usize) -> Vec<NodeId> {
+        let pace = self.pace();
+        let mut next = Vec::new();
+        let mut at = dir;
+        let mut waiting: Vec<NodeId> = self.children(at).into_iter().rev().collect();
+        loop {
+            while let Some(directory) = waiting.pop() {
+                next.push(directory);
+                if next.len() >= count {
+                    return next;
+                }
+                waiting.extend(self.children(directory).into_iter().rev());
+            }
+            let parent = self.names.parent(at);
+            // The first step is the caller's to allow; higher ones are a walk's that came from there.
+            if at == ROOT || (at != dir && !self.streams.walks.was_listed_by_program(parent, pace)) {
+                return next;
+            }
+            let siblings = self.children(parent);
+            let behind =
+                siblings.iter().position(|sibling| *sibling == at).map_or(siblings.len(), |it| it + 1);
+            waiting = siblings.get(behind..).unwrap_or_default().iter().rev().copied().collect();
+            at = parent;
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! What was fetched ahead and not used yet: who holds it, and what is dropped first when that is too much.
+
+use std::collections::{BTreeMap, VecDeque};
+use wirefs_cache::NodeId;
+use wirefs_op::Time;
+
+/// Directories that are known ahead and unused, at most. One takes about 600 bytes beside its entries.
+const DIRECTORIES_MAX: usize = 32_768;
+/// Files of which contents are known ahead and unused, at most. One takes about 800 bytes beside its contents.
+const FILES_MAX: usize = 32_768;
+
+/// What became of what was fetched ahead, each in its unit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fate {
+    /// So many came.
+    pub fetched: u64,
+    /// So many of them were of use.
+    pub used: u64,
+    /// So many of them were known already, or too old or dropped before they were of use.
+    pub wasted: u64,
+}
+
+/// What one node was fetched ahead for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Item {
+    /// Its listing.
+    Directory,
+    /// Its contents, so many bytes.
+    File(u64),
+}
+
+/// All of it. Each node in it is held.
+#[derive(Debug, Default)]
+pub(super) struct Unused {
+    items: BTreeMap<NodeId, (Item, u64)>,
+    /// Oldest first; the number says which of a node's entries counts.
+    order: VecDeque<(NodeId, u64)>,
+    serial: u64,
+    /// The contents among them that came of late, oldest first, and when.
+    late: VecDeque<(NodeId, u64, Time)>,
+    late_bytes: u64,
+    /// Those before this one did not.
+    late_from: u64,
+    directories: usize,
+    files: usize,
+    bytes: u64,
+}
+
+impl Unused {
+    /// Bytes of contents that came since then. They may only be asked for later and later.
+    pub(super) fn bytes_since(&mut self, since: Time) -> u64 {
+        while let Some((node, serial, at)) = self.late.front().copied() {
+            let item = self.items.get(&node).filter(|(_, which)| *which == serial);
+            if item.is_some() && at >= since {
+                break;
+            }
+            if let Some((Item::File(bytes), _)) = item {
+                self.late_bytes -= bytes;
+            }
+            self.late_from = serial + 1;
+            self.late.pop_front();
+        }
+        self.late_bytes
+    }
+
+    /// Takes in a node; false when it is in already.
+    pub(super) fn add(&mut self, node: NodeId, item: Item, now: Time) -> bool {
+        if self.items.contains_key(&node) {
+            return false;
+        }
+        self.serial += 1;
+        self.items.insert(node, (item, self.serial));
+        self.order.push_back((node, self.serial));
+        match item {
+            Item::Directory => self.directories += 1,
+            Item::File(bytes) => {
+                self.files += 1;
+                self.bytes += bytes;
+                self.late_bytes += bytes;
+                self.late.push_back((node, self.serial, now));
+            }
+        }
+        // Those that were used leave their places behind.
+        if self.order.len() > 2 * self.items.len() + 1024 {
+            let items = &self.items;
+            self.order.retain(|(node, serial)| items.get(node).is_some_and(|(_, which)| which == serial));
+            self.late.retain(|(node, serial, _)| items.get(node).is_some_and(|(_, which)| which == serial));
+        }
+        true
+    }
+
+    pub(super) fn remove(&mut self, node: NodeId) -> Option<Item> {
+        let (item, serial) = self.items.remove(&node)?;
+        match item {
+            Item::Directory => self.directories -= 1,
+            Item::File(bytes) => {
+                self.files -= 1;
+                self.bytes -= bytes;
+                if serial >= self.late_from {
+                    self.late_bytes -= bytes;
+                }
+            }
+        }
+        Some(item)
+    }
+
+    /// The oldest, if that is `wanted`, or if there is more than `bytes_max` or the limits allow; not in it any more.
+    pub(super) fn drop_oldest(
+        &mut self,
+        bytes_max: u64,
+        wanted: impl Fn(NodeId, Item) -> bool,
+    ) -> Option<(NodeId, Item)> {
+        let is_over = self.directories > DIRECTORIES_MAX || self.files > FILES_MAX || self.bytes > bytes_max;
+        while let Some((node, serial)) = self.order.front().copied() {
+            let item = self.items.get(&node).filter(|(_, which)| *which == serial).map(|(item, _)| *item);
+            if item.is_some_and(|item| !is_over && !wanted(node, item)) {
+                return None;
+            }
+            self.order.pop_front();
+            if item.is_some() {
+                return self.remove(node).map(|item| (node, item));
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,143 @@
+//! How programs go through directories of late: what tells a walk over a tree from a look at one place.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+use wirefs_cache::NodeId;
+use wirefs_op::Time;
+
+/// Directories whose use is remembered, at most. One takes about 150 bytes.
+const SEEN_MAX: usize = 8192;
+/// Who goes on within this time, beside two round trips, is a program and no person.
+const SPEED: Duration = Duration::from_millis(200);
+/// What is longer ago than this, beside eight round trips, belongs to no walk any more.
+const SPAN: Duration = Duration::from_secs(1);
+
+/// What happened in one directory.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Seen {
+    /// Since when.
+    since: Time,
+    /// Its listing became known then.
+    listed: Option<Time>,
+    /// A program listed it then.
+    opened: Option<Time>,
+    /// The directories in it that were asked for: the last one, and how many.
+    child: Option<NodeId>,
+    children: u32,
+    /// Small files in it that were opened.
+    files: u32,
+    /// Directories in it of which contents were read.
+    reading: u32,
+    /// All below it was asked for.
+    pub(super) is_streamed: bool,
+    /// Its files are read one after the other.
+    pub(super) is_read: bool,
+    /// The contents of its small files were asked for.
+    pub(super) is_fetched: bool,
+    /// How many directories were asked for ahead the last time that the stream of all did not reach.
+    pub(super) ahead: usize,
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub(super) struct Walks {
+    seen: BTreeMap<NodeId, Seen>,
+}
+
+/// What belongs together, on a wire with this round trip time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pace {
+    pub(super) now: Time,
+    pub(super) rtt: Duration,
+}
+
+impl Pace {
+    pub(super) fn is_speedy(&self, since: Option<Time>) -> bool {
+        since.is_some_and(|since| self.now <= since + SPEED + self.rtt * 2)
+    }
+
+    fn is_of_now(&self, since: Time) -> bool {
+        self.now <= since + SPAN + self.rtt * 8
+    }
+}
+
+impl Walks {
+    /// What is known of this directory, to change.
+    pub(super) fn seen(&mut self, dir: NodeId, pace: Pace) -> &mut Seen {
+        if self.seen.len() >= SEEN_MAX && !self.seen.contains_key(&dir) {
+            self.seen.retain(|_, seen| pace.is_of_now(seen.since));
+            if self.seen.len() >= SEEN_MAX {
+                self.seen.clear();
+            }
+        }
+        let seen = self.seen.entry(dir).or_default();
+        if !pace.is_of_now(seen.since) {
+            *seen = Seen { listed: seen.listed, opened: seen.opened, ..Seen::default() };
+        }
+        seen.since = pace.now;
+        seen
+    }
+
+    /// Its listing is known now.
+    pub(super) fn listed(&mut self, dir: NodeId, pace: Pace) {
+        self.seen(dir, pace).listed = Some(pace.now);
+    }
+
+    /// A program lists it.
+    pub(super) fn opened(&mut self, dir: NodeId, pace: Pace) {
+        self.seen(dir, pace).opened = Some(pace.now);
+    }
+
+    /// A directory in `parent` is asked for. Tells whether whoever does it walks: it has asked for another one in it, or has just
+    /// listed `parent`.
+    pub(super) fn enters(&mut self, parent: NodeId, child: NodeId, pace: Pace) -> bool {
+        let seen = self.seen(parent, pace);
+        if seen.child != Some(child) {
+            seen.child = Some(child);
+            seen.children += 1;
+        }
+        seen.children >= 2 || (pace.is_speedy(seen.opened) && pace.is_speedy(seen.listed))
+    }
+
+    /// Whether directories in it were asked for.
+    pub(super) fn is_entered(&mut self, dir: NodeId, pace: Pace) -> bool {
+        self.seen(dir, pace).children > 0
+    }
+
+    /// A small file in it is opened. Tells how many were.
+    pub(super) fn reads(&mut self, dir: NodeId, pace: Pace) -> u32 {
+        let seen = self.seen(dir, pace);
+        seen.files += 1;
+        seen.files
+    }
+
+    /// Contents of files in `child` are being read. Tells of how many directories in `parent` they were.
+    pub(super) fn reads_in(&mut self, parent: NodeId, is_first: bool, pace: Pace) -> u32 {
+        let seen = self.seen(parent, pace);
+        seen.reading += u32::from(is_first);
+        seen.reading
+    }
+
+    /// Whether a program has just listed it.
+    pub(super) fn is_being_walked(&mut self, dir: NodeId, pace: Pace) -> bool {
+        pace.is_speedy(self.seen(dir, pace).opened)
+    }
+
+    /// Whether a program listed it since it began to go through what is below.
+    pub(super) fn was_listed_by_program(&mut self, dir: NodeId, pace: Pace) -> bool {
+        self.seen(dir, pace).opened.is_some()
+    }
+
+    /// Whether it has just become known.
+    pub(super) fn is_new(&mut self, dir: NodeId, pace: Pace) -> bool {
+        pace.is_speedy(self.seen(dir, pace).listed)
+    }
+
+    /// The mount is another one now, as it were.
+    pub(super) fn clear(&mut self) {
+        self.seen.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests;

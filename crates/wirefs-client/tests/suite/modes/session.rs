@@ -1,0 +1,215 @@
+//! Mode `session`: each open file is a copy, validated and fetched at open, published at close.
+
+use crate::config;
+use crate::deeds::{READ, READ_WRITE, data, getattr, handle, listing, readdir, write};
+use crate::world::{STEADY, World};
+use std::time::Duration;
+use wirefs_client::call::{Answer, Call, Handle, NodeId, OpenHow, ROOT};
+use wirefs_op::{Errno, SetStat, SetTime, Timestamp};
+
+const TRUNCATED: OpenHow = OpenHow { truncate: true, ..READ_WRITE };
+
+/// Two clients in mode `session`, and one who looks at each call.
+fn world() -> World {
+    World::of(1, &[config("session"), config("session"), config("strict")], STEADY)
+}
+
+fn open(world: &mut World, seat: usize, node: NodeId, how: OpenHow) -> Handle {
+    handle(world.ask(seat, Call::Open { node, how }))
+}
+
+fn read(world: &mut World, seat: usize, node: NodeId, handle: Handle) -> Vec<u8> {
+    data(world.ask(seat, Call::Read { node, handle, offset: 0, count: 1 << 20 })).to_vec()
+}
+
+/// What the server has.
+fn there(world: &mut World, name: &[u8]) -> Vec<u8> {
+    let node = world.lookup(2, ROOT, name);
+    let open = open(world, 2, node, READ);
+    let found = read(world, 2, node, open);
+    world.ask(2, Call::Release { node, handle: open, flock_owner: None });
+    found
+}
+
+/// What is in the root, as the third client sees it.
+fn names(world: &mut World) -> Vec<Vec<u8>> {
+    let handle = handle(world.ask(2, Call::Opendir { node: ROOT }));
+    let listed = listing(world.ask(2, readdir(ROOT, handle, 0)));
+    listed.into_iter().map(|entry| entry.name).skip(2).collect()
+}
+
+/// S-42
+#[test]
+fn what_is_written_is_seen_by_nobody_else_before_close_and_by_each_open_after_it() {
+    let mut world = world();
+    let node = world.file(0, ROOT, b"f", b"old");
+    assert_eq!(there(&mut world, b"f"), b"old");
+    let theirs = world.lookup(1, ROOT, b"f");
+    let before = open(&mut world, 1, theirs, READ);
+    let (writer, other) = (open(&mut world, 0, node, READ_WRITE), open(&mut world, 0, node, READ));
+    world.ask(0, write(node, writer, 0, b"newer"));
+    assert_eq!(read(&mut world, 0, node, writer), b"newer");
+    assert_eq!(read(&mut world, 0, node, other), b"old", "each open file is a copy of its own");
+    world.pass(Duration::from_secs(30));
+    assert_eq!(there(&mut world, b"f"), b"old");
+    world.close(0, node, writer);
+    assert_eq!(there(&mut world, b"f"), b"newer");
+    assert_eq!(read(&mut world, 1, theirs, before), b"old", "what was open stays as it was");
+    assert_eq!(world.ask(1, Call::Open { node: theirs, how: READ }), Answer::Fail(Errno::Stale));
+    let again = world.lookup(1, ROOT, b"f");
+    let after = open(&mut world, 1, again, READ);
+    assert_eq!(read(&mut world, 1, again, after), b"newer");
+    let here = open(&mut world, 0, node, READ);
+    assert_eq!(read(&mut world, 0, node, here), b"newer");
+}
+
+/// S-43
+#[test]
+fn of_two_who_wrote_the_last_to_close_wins_with_all_that_it_had() {
+    let mut world = world();
+    let node = world.file(0, ROOT, b"f", b"......");
+    let theirs = world.lookup(1, ROOT, b"f");
+    let (first, second) = (open(&mut world, 0, node, READ_WRITE), open(&mut world, 1, theirs, READ_WRITE));
+    world.ask(1, write(theirs, second, 4, b"22"));
+    world.ask(0, write(node, first, 0, b"11"));
+    world.close(0, node, first);
+    assert_eq!(there(&mut world, b"f"), b"11....");
+    world.close(1, theirs, second);
+    assert_eq!(there(&mut world, b"f"), b"....22", "never a mix of both");
+    assert_eq!(names(&mut world), [b"f"], "nothing is left beside it");
+}
+
+/// S-44
+#[test]
+fn a_file_with_another_name_is_written_in_place_and_stays_one_file() {
+    let mut world = world();
+    let node = world.file(0, ROOT, b"f", b"old, and long");
+    world.ask(0, Call::Link { node, parent: ROOT, name: b"g" });
+    let writer = open(&mut world, 0, node, TRUNCATED);
+    world.ask(0, write(node, writer, 0, b"new"));
+    world.close(0, node, writer);
+    assert_eq!((there(&mut world, b"f"), there(&mut world, b"g")), (b"new".to_vec(), b"new".to_vec()));
+    let Answer::Attr(stat, _) = world.ask(0, getattr(node)) else { panic!("no attributes") };
+    assert_eq!((stat.nlink, stat.size), (2, 3));
+}
+
+/// S-44
+#[test]
+fn a_replaced_file_keeps_its_mode_and_the_times_that_were_set() {
+    let mut world = world();
+    let node = world.file(0, ROOT, b"f", b"old");
+    let set = |set| Call::Setattr { node, handle: None, set, kill_privileges: false };
+    world.ask(0, set(SetStat { mode: Some(0o640), ..SetStat::default() }));
+    let before = world.ask(0, getattr(node));
+    let writer = open(&mut world, 0, node, READ_WRITE);
+    world.ask(0, write(node, writer, 3, &[7; 300_000]));
+    let time = SetTime::At(Timestamp { secs: 77, nanos: 5 });
+    world.ask(0, set(SetStat { mtime: Some(time), ..SetStat::default() }));
+    world.close(0, node, writer);
+    let (Answer::Attr(before, _), Answer::Attr(after, _)) = (before, world.ask(0, getattr(node))) else {
+        panic!("no attributes");
+    };
+    assert_eq!((after.mode, after.size, after.nlink), (0o640, 300_003, 1));
+    assert_eq!(after.mtime, Timestamp { secs: 77, nanos: 5 });
+    assert_ne!(after.id, before.id, "it is a new file that took the old one's place");
+    assert_eq!(there(&mut world, b"f").len(), 300_003);
+}
+
+#[test]
+fn an_open_asks_once_and_fetches_what_changed_only() {
+    let mut world = world();
+    let node = world.file(0, ROOT, b"f", &[1; 20_000]);
+    let (answer, sent) = world.cost(0, Call::Open { node, how: READ });
+    assert_eq!(sent, ["Get"]);
+    let opened = handle(answer);
+    let received = world.seats[0].client.snapshot().counters.bytes_in;
+    let (answer, sent) = world.cost(0, Call::Open { node, how: READ });
+    assert_eq!(sent, ["Get"]);
+    assert!(world.seats[0].client.snapshot().counters.bytes_in - received < 1000);
+    let read = Call::Read { node, handle: opened, offset: 0, count: 1 << 20 };
+    assert_eq!(world.cost(0, read).1, [""; 0], "all of it is here");
+    world.close(0, node, opened);
+    world.close(0, node, handle(answer));
+}
+
+#[test]
+fn a_large_file_is_whole_and_of_one_version_before_its_open_returns() {
+    let mut world = world();
+    let node = world.file(2, ROOT, b"f", &[1; 3_000_000]);
+    let theirs = world.lookup(0, ROOT, b"f");
+    let opening = world.call(0, Call::Open { node: theirs, how: READ });
+    let writer = open(&mut world, 2, node, READ_WRITE);
+    for at in 0..3 {
+        world.ask(2, write(node, writer, at * 1_000_000, &[2; 1_000_000]));
+    }
+    let opened = handle(world.wait(0, opening));
+    let found = data(world.ask(0, Call::Read { node: theirs, handle: opened, offset: 0, count: 4_000_000 }));
+    let runs = crate::check::runs(&found);
+    assert!(runs.iter().map(|(_, count)| count).sum::<usize>() == 3_000_000);
+    assert!(runs.len() <= 2, "a state that the file was in: {runs:?}");
+}
+
+#[test]
+fn a_file_that_does_not_fit_is_refused_with_its_reason() {
+    let mut config = config("session");
+    config.cache_bytes_max = 100_000;
+    let mut world = World::of(1, &[config, crate::config("strict")], STEADY);
+    world.file(1, ROOT, b"f", &[1; 60_000]);
+    let node = world.lookup(0, ROOT, b"f");
+    assert_eq!(world.ask(0, Call::Open { node, how: READ }), Answer::Fail(Errno::FileTooBig));
+    let writer = open(&mut world, 0, node, TRUNCATED);
+    assert_eq!(world.ask(0, write(node, writer, 0, &[2; 50_000])), Answer::Count(50_000));
+    assert_eq!(world.ask(0, write(node, writer, 50_000, &[2; 1])), Answer::Fail(Errno::NoSpace));
+    world.close(0, node, writer);
+}
+
+#[test]
+fn a_file_that_was_renamed_or_removed_while_it_was_written_goes_where_its_name_is() {
+    let mut world = world();
+    let node = world.file(0, ROOT, b"f", b"old");
+    let writer = open(&mut world, 0, node, READ_WRITE);
+    world.ask(0, write(node, writer, 0, b"new"));
+    let rename = Call::Rename { parent: ROOT, name: b"f", to_parent: ROOT, to_name: b"g", flags: 0 };
+    assert_eq!(world.ask(0, rename), Answer::Done);
+    assert_eq!(world.ask(0, Call::Flush { node, handle: writer, owner: 1 }), Answer::Done);
+    assert_eq!((there(&mut world, b"g"), names(&mut world)), (b"new".to_vec(), vec![b"g".to_vec()]));
+    world.ask(0, write(node, writer, 0, b"gone"));
+    assert_eq!(world.ask(0, Call::Unlink { parent: ROOT, name: b"g" }), Answer::Done);
+    world.close(0, node, writer);
+    assert!(names(&mut world).is_empty());
+}
+
+/// S-6
+#[test]
+fn an_fsync_publishes_and_waits_for_the_disk() {
+    let mut world = world();
+    let node = world.file(0, ROOT, b"f", b"old");
+    let writer = open(&mut world, 0, node, READ_WRITE);
+    world.ask(0, write(node, writer, 0, b"new"));
+    let (answer, sent) = world.cost(0, Call::Fsync { node, handle: writer, data_only: false });
+    assert_eq!(answer, Answer::Done);
+    assert_eq!(
+        sent.iter().filter(|name| **name != "Get").collect::<Vec<_>>(),
+        [&"Put", &"Rename", &"Commit"]
+    );
+    assert_eq!(there(&mut world, b"f"), b"new");
+}
+
+#[test]
+fn a_publication_that_is_cut_off_is_done_or_told_and_never_half_done() {
+    for resumed in [true, false] {
+        let mut world = world();
+        let node = world.file(0, ROOT, b"f", b"old");
+        let writer = open(&mut world, 0, node, READ_WRITE);
+        world.ask(0, write(node, writer, 0, b"new"));
+        let flush = world.call(0, Call::Flush { node, handle: writer, owner: 1 });
+        world.pass(Duration::from_millis(20));
+        world.cut(0, Duration::from_millis(500), resumed);
+        if world.wait(0, flush) != Answer::Done {
+            assert_eq!(there(&mut world, b"f"), b"old");
+            world.pass(Duration::from_secs(2));
+            assert_eq!(world.ask(0, Call::Flush { node, handle: writer, owner: 1 }), Answer::Done);
+        }
+        assert_eq!(there(&mut world, b"f"), b"new");
+    }
+}

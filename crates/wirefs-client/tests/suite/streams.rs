@@ -1,0 +1,263 @@
+//! What programs cost that go through many directories and files, with a client that knows nothing.
+
+use crate::config;
+use crate::deeds::{READ, data, entry, getattr, handle, listing, readdir};
+use crate::world::{STEADY, World};
+use std::time::Duration;
+use wirefs_client::PrefetchStatus;
+use wirefs_client::call::{Answer, Call, CallId, NodeId, ROOT};
+
+/// One round trip of the steady world.
+const RTT: Duration = Duration::from_millis(100);
+
+/// A tree of `directories` with `files` each of `bytes`, and client 1 that knows nothing of it.
+fn world(mode: &str, directories: usize, files: usize, bytes: usize) -> World {
+    let mut world = World::of(1, &[config("window"), config(mode)], STEADY);
+    for number in 0..directories {
+        let dir = world.directory(0, ROOT, format!("d{number:02}").as_bytes());
+        fill(&mut world, dir, files, bytes);
+    }
+    get_ready(&mut world);
+    world
+}
+
+/// What others did so far is of the past: nothing of it is still to be told.
+fn get_ready(world: &mut World) {
+    world.settle();
+    world.pass(Duration::from_secs(20));
+    world.ask(1, Call::Statfs { node: ROOT });
+    world.settle();
+    world.pass(Duration::from_secs(5));
+}
+
+fn fill(world: &mut World, dir: NodeId, files: usize, bytes: usize) {
+    for number in 0..files {
+        world.file(0, dir, format!("file{number:02}").as_bytes(), &vec![number as u8; bytes]);
+    }
+}
+
+/// What something cost: how long it took, how many requests, and what was fetched ahead.
+fn cost(world: &mut World, work: impl FnOnce(&mut World)) -> (Duration, usize, PrefetchStatus) {
+    let (began, sent) = (world.now, world.seats[1].sent.len());
+    work(world);
+    let took = world.now.since(began);
+    (took, world.seats[1].sent.len() - sent, world.seats[1].client.snapshot().prefetch)
+}
+
+/// Lists a directory as `find` does, and what is in it; hands each file to `visit`.
+fn walk(world: &mut World, dir: NodeId, visit: &mut dyn FnMut(&mut World, NodeId)) {
+    let opened = handle(world.ask(1, Call::Opendir { node: dir }));
+    let mut found = Vec::new();
+    let mut offset = 0;
+    loop {
+        let listed = listing(world.ask(1, readdir(dir, opened, offset)));
+        let Some(last) = listed.last() else { break };
+        offset = last.next;
+        found.extend(listed.into_iter().filter(|listed| listed.name != b"." && listed.name != b".."));
+    }
+    for listed in found {
+        let node = listed.entry.map_or_else(|| world.lookup(1, dir, &listed.name), |entry| entry.node);
+        if listed.st_mode & 0o170_000 == 0o040_000 {
+            walk(world, node, visit);
+        } else {
+            visit(world, node);
+        }
+    }
+    world.ask(1, Call::Releasedir { node: dir, handle: opened });
+}
+
+/// Takes the file's attributes.
+fn look(world: &mut World, node: NodeId) {
+    assert!(matches!(world.ask(1, getattr(node)), Answer::Attr(..)));
+}
+
+/// Reads all of a file.
+fn read(world: &mut World, node: NodeId) {
+    let opened = handle(world.ask(1, Call::Open { node, how: READ }));
+    let read = Call::Read { node, handle: opened, offset: 0, count: 128 * 1024 };
+    assert!(!data(world.ask(1, read)).is_empty());
+    world.ask(1, Call::Flush { node, handle: opened, owner: 1 });
+    world.ask(1, Call::Release { node, handle: opened, flock_owner: None });
+}
+
+#[test]
+fn who_walks_a_tree_waits_for_two_round_trips() {
+    let mut world = world("lease", 30, 10, 10);
+    let mut seen = 0;
+    let (took, requests, fetched) = cost(&mut world, |world| {
+        walk(world, ROOT, &mut |world, node| {
+            seen += 1;
+            look(world, node);
+        });
+    });
+    assert_eq!((seen, took), (300, 2 * RTT));
+    assert!(requests <= 4, "{requests} requests: {:?}", world.seats[1].sent);
+    // The first two were asked for in the meantime.
+    assert!(fetched.directories.used >= 28 && fetched.directories.wasted <= 2, "{fetched:?}");
+}
+
+#[test]
+fn a_tree_that_is_known_costs_nothing() {
+    let mut world = world("lease", 10, 5, 10);
+    walk(&mut world, ROOT, &mut look);
+    world.pass(Duration::from_secs(3600));
+    world.seats[1].sent.clear();
+    assert_eq!(cost(&mut world, |world| walk(world, ROOT, &mut look)).1, 0);
+}
+
+#[test]
+fn a_tree_that_is_deep_takes_no_more_round_trips_than_a_flat_one() {
+    let mut world = world("lease", 1, 1, 1);
+    let mut dirs = vec![world.directory(0, ROOT, b"deep")];
+    for level in 0..4 {
+        for dir in std::mem::take(&mut dirs) {
+            for name in [b"a", b"b", b"c"] {
+                let below = world.directory(0, dir, name);
+                world.file(0, below, format!("f{level}").as_bytes(), b"x");
+                dirs.push(below);
+            }
+        }
+    }
+    get_ready(&mut world);
+    let (took, requests, _) = cost(&mut world, |world| walk(world, ROOT, &mut look));
+    assert!(took <= 3 * RTT, "{took:?}");
+    assert!(requests <= 6, "{:?}", world.seats[1].sent);
+}
+
+#[test]
+fn names_looked_up_in_one_directory_after_the_other_start_a_stream() {
+    let mut world = world("lease", 20, 10, 10);
+    let (took, requests, _) = cost(&mut world, |world| {
+        for number in 0..20 {
+            let dir = world.lookup(1, ROOT, format!("d{number:02}").as_bytes());
+            for file in 0..10 {
+                world.lookup(1, dir, format!("file{file:02}").as_bytes());
+            }
+        }
+    });
+    assert!(took <= 3 * RTT, "{took:?}");
+    assert!(requests <= 6, "{:?}", world.seats[1].sent);
+}
+
+#[test]
+fn who_reads_all_files_of_a_tree_waits_for_three_round_trips() {
+    let mut world = world("lease", 20, 20, 1000);
+    let mut seen = 0;
+    let (took, requests, fetched) = cost(&mut world, |world| {
+        walk(world, ROOT, &mut |world, node| {
+            seen += 1;
+            read(world, node);
+        });
+    });
+    assert_eq!((seen, took), (400, 3 * RTT));
+    assert!(requests <= 30, "{requests}: {:?}", world.seats[1].sent);
+    assert!(fetched.files.wasted <= 1 && fetched.files.used >= 398, "{fetched:?}");
+}
+
+#[test]
+fn processes_that_read_the_files_of_one_directory_at_once_wait_for_few_round_trips() {
+    let mut world = world("lease", 0, 0, 0);
+    fill(&mut world, ROOT, 100, 16 * 1024);
+    get_ready(&mut world);
+    let (took, _, fetched) = cost(&mut world, |world| {
+        // Each has its share of the files and goes on when its call is answered.
+        let mut readers: Vec<Reader> = (0..8).map(|reader| Reader::new(world, reader * 12)).collect();
+        while !readers.is_empty() {
+            readers.retain_mut(|reader| !reader.is_done(world));
+            if !readers.is_empty() && readers.iter().all(|reader| !reader.can_go_on(world)) {
+                world.step();
+            }
+        }
+    });
+    assert!(took <= 4 * RTT, "{took:?}, {fetched:?}");
+    assert!(fetched.files.wasted <= 8, "{fetched:?}");
+}
+
+/// One process.
+struct Reader {
+    next: usize,
+    end: usize,
+    looks: bool,
+    call: CallId,
+}
+
+impl Reader {
+    fn new(world: &mut World, first: usize) -> Reader {
+        let call = Reader::look(world, first);
+        Reader { next: first, end: first + 12, looks: true, call }
+    }
+
+    fn look(world: &mut World, number: usize) -> CallId {
+        let name = format!("file{number:02}");
+        world.call(1, Call::Lookup { parent: ROOT, name: name.as_bytes() })
+    }
+
+    fn can_go_on(&self, world: &World) -> bool {
+        world.seats[1].answers.contains_key(&self.call)
+    }
+
+    fn is_done(&mut self, world: &mut World) -> bool {
+        while self.can_go_on(world) {
+            let answer = world.wait(1, self.call);
+            if self.looks {
+                let node = entry(answer).node;
+                self.call = world.call(1, Call::Open { node, how: READ });
+            } else {
+                assert!(matches!(answer, Answer::Opened(..)), "{answer:?}");
+                self.next += 1;
+                if self.next == self.end {
+                    return true;
+                }
+                self.call = Reader::look(world, self.next);
+            }
+            self.looks = !self.looks;
+        }
+        false
+    }
+}
+
+#[test]
+fn a_strict_client_fetches_nothing_ahead() {
+    let mut world = world("strict", 4, 3, 10);
+    let (.., fetched) = cost(&mut world, |world| walk(world, ROOT, &mut read));
+    assert_eq!(fetched, PrefetchStatus::default());
+    assert!(!world.seats[1].sent.contains(&"Find"));
+}
+
+#[test]
+fn a_window_client_walks_by_streams_too() {
+    let mut world = world("window", 30, 5, 10);
+    let (took, requests, _) = cost(&mut world, |world| walk(world, ROOT, &mut look));
+    assert!(took <= 2 * RTT && requests <= 5, "{took:?}, {requests}");
+}
+
+#[test]
+fn what_was_fetched_ahead_and_is_too_old_is_dropped_and_counted_as_wasted() {
+    let mut world = world("window", 30, 5, 10);
+    let opened = handle(world.ask(1, Call::Opendir { node: ROOT }));
+    let first = listing(world.ask(1, readdir(ROOT, opened, 0))).into_iter().find(|it| it.name == b"d00");
+    let node = first.and_then(|listed| listed.entry).expect("listed with attributes").node;
+    world.ask(1, Call::Opendir { node });
+    world.pass(Duration::from_secs(5));
+    let fetched = world.seats[1].client.snapshot().prefetch.directories;
+    assert_eq!((fetched.fetched, fetched.used + fetched.wasted), (30, 30), "{fetched:?}");
+}
+
+#[test]
+fn a_person_who_looks_at_one_directory_and_then_at_another_fetches_nothing() {
+    let mut world = world("lease", 10, 5, 10);
+    let look_at = |world: &mut World, node: NodeId| {
+        let opened = handle(world.ask(1, Call::Opendir { node }));
+        world.ask(1, readdir(node, opened, 0));
+        world.ask(1, Call::Releasedir { node, handle: opened });
+        world.pass(Duration::from_secs(5));
+    };
+    look_at(&mut world, ROOT);
+    for name in [b"d01", b"d05"] {
+        let dir = world.lookup(1, ROOT, name);
+        look_at(&mut world, dir);
+        let file = world.lookup(1, dir, b"file03");
+        read(&mut world, file);
+    }
+    assert_eq!(world.seats[1].client.snapshot().prefetch.asked, 0);
+}

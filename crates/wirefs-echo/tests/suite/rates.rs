@@ -1,0 +1,170 @@
+//! How much is sent, and how much fits.
+
+use std::time::Duration;
+
+use wirefs_echo::{Distance, HostId, Rate, Redundancy, Refusal};
+
+use crate::world::{PACKET_BYTES, Site, World, content, id, ms};
+
+const HOST: HostId = HostId(0);
+
+/// Keeps blocks until no more fit, and says how many.
+fn fill(world: &mut World, first: u64) -> u64 {
+    for number in first.. {
+        let end = world.now + Duration::from_secs(120);
+        loop {
+            match world.echo.keep(world.now, id(number), content(number, 1_000), Distance::Any) {
+                Ok(()) => break,
+                Err(Refusal::NoSpace { may_grow: false }) => return number - first,
+                Err(Refusal::Busy | Refusal::NoSpace { may_grow: true }) => world.run(ms(5)),
+                Err(refusal) => panic!("{refusal:?}"),
+            }
+            assert!(
+                world.now < end,
+                "block {number}: neither room nor an end of it: {:?}",
+                world.echo.status(HOST)
+            );
+        }
+    }
+    0
+}
+
+fn adaptive(most: u32) -> impl Fn(&mut wirefs_echo::Config) {
+    move |config| config.rate = Rate::Adaptive { most }
+}
+
+#[test]
+fn fixed_rate_is_kept_and_is_what_fits() {
+    let mut world = World::answering(&[Site::at(ms(200))], 1, |config| config.rate = Rate::Fixed(1_000));
+    let capacity = world.echo.capacity();
+    assert_eq!((capacity.packets_max, capacity.may_grow), (200, false));
+    assert_eq!(capacity.bytes_max(), 200 * 1_416);
+    assert_eq!(fill(&mut world, 0), 200, "rate times distance");
+    assert_eq!(world.echo.capacity().bytes_free(), 0);
+    for _ in 0..50 {
+        let before = world.ways[0].sent;
+        world.run(ms(100));
+        assert!(world.ways[0].sent - before <= 106, "{}", world.ways[0].sent - before);
+    }
+    assert_eq!(world.check_all(0..200, 1_000), 200);
+    world.echo.drop_block(world.now, id(3)).unwrap();
+    assert_eq!(fill(&mut world, 200), 1, "room that was given back");
+}
+
+#[test]
+fn capacity_is_divided_by_the_redundancy() {
+    for (redundancy, blocks, block_bytes) in [
+        (Redundancy::Copies(2), 100, 1_416),
+        (Redundancy::Copies(3), 66, 1_416),
+        (Redundancy::Code { pieces: 8, extra: 2 }, 20, 8 * 1_416),
+    ] {
+        let mut world = World::answering(&[Site::at(ms(200))], 1, |config| {
+            config.rate = Rate::Fixed(1_000);
+            config.redundancy = redundancy;
+        });
+        assert_eq!(world.echo.capacity().bytes_max(), blocks * block_bytes);
+        assert_eq!(fill(&mut world, 0), blocks);
+    }
+}
+
+#[test]
+fn rate_is_found_behind_a_bottleneck_and_nothing_is_lost_while_it_fills() {
+    // 1,000 full packets a second, and room for a tenth of a second of them.
+    let site = Site::at(ms(100)).with(|way| {
+        way.rate_bits = Some(1_000 * PACKET_BYTES as u64 * 8);
+        way.queue_bytes = Some(100 * PACKET_BYTES as u64);
+    });
+    let mut world = World::answering(&[site], 3, adaptive(1_000_000));
+    let blocks = fill(&mut world, 0);
+    // The packets have 1,056 of 1,472 bytes, so that more than 100 of them are under way in the end.
+    assert!((60..=150).contains(&blocks), "{blocks}: {:?}", world.echo.status(HOST));
+    assert!(world.lost.is_empty(), "{:?}", world.lost);
+    world.run(ms(60_000));
+    assert!(world.lost.is_empty(), "{:?}", world.lost);
+    assert_eq!(world.check_all(0..blocks, 1_000) as u64, blocks);
+}
+
+#[test]
+fn host_that_limits_its_answers_is_not_asked_for_more() {
+    let mut site = Site::at(ms(100));
+    site.answers_per_second = Some(2_000);
+    let mut world = World::answering(&[site], 3, |config| {
+        adaptive(1_000_000)(config);
+        config.hosts[0].goal_packets = 1_000;
+    });
+    // Found before anything is kept.
+    world.run(ms(20_000));
+    let status = world.echo.status(HOST).unwrap();
+    // It answers some more at once after a pause, which shows in what is found.
+    assert!((1_500.0..2_300.0).contains(&status.rate), "{status:?}");
+    let blocks = fill(&mut world, 0);
+    assert!((100..=200).contains(&blocks), "{blocks}");
+    let before = (world.ways[0].sent, world.now, world.ways[0].lane.counters().offered_frames);
+    world.run(ms(20_000));
+    let sent = world.ways[0].sent - before.0;
+    let rate = sent as f64 / (world.now - before.1).as_secs_f64();
+    assert!(rate <= 2_000.0, "{rate}");
+    // What is not answered is ballast, of a look at whether the host answers more by now.
+    let answered = world.ways[0].lane.counters().offered_frames - before.2;
+    assert!(answered as f64 > sent as f64 * 0.99, "{answered} of {sent}");
+    assert!(world.lost.is_empty());
+}
+
+#[test]
+fn nothing_is_sent_for_room_that_nobody_wants() {
+    let mut world = World::answering(&[Site::at(ms(100))], 3, adaptive(1_000_000));
+    world.run(ms(60_000));
+    assert!(world.ways[0].sent < 100, "{}", world.ways[0].sent);
+}
+
+#[test]
+fn bottleneck_that_becomes_narrower_costs_time_and_no_block() {
+    let site = Site::at(ms(100)).with(|way| {
+        way.rate_bits = Some(2_000 * PACKET_BYTES as u64 * 8);
+        way.queue_bytes = Some(1_000 * PACKET_BYTES as u64);
+    });
+    let mut world = World::answering(std::slice::from_ref(&site), 3, |config| {
+        adaptive(1_000_000)(config);
+        config.hosts[0].goal_packets = 120;
+    });
+    world.run(ms(5_000));
+    let blocks = fill(&mut world, 0);
+    world.run(ms(5_000));
+    let narrow = site.clone().with(|way| way.rate_bits = Some(1_000 * PACKET_BYTES as u64 * 8));
+    world.ways[0].lane.set_profile(narrow.way);
+    world.run(ms(120_000));
+    assert!(world.lost.is_empty(), "{:?}", world.lost);
+    assert_eq!(world.check_all(0..blocks, 1_000) as u64, blocks);
+    let status = world.echo.status(HOST).unwrap();
+    assert!(status.rate < 1_600.0, "{status:?}");
+}
+
+#[test]
+fn no_more_is_admitted_than_the_receive_buffer_holds() {
+    let mut site = Site::at(ms(100));
+    site.config.buffer_packets = 70;
+    let mut world = World::answering(&[site], 3, |_| {});
+    assert_eq!(fill(&mut world, 0), 70);
+    // All of them come while the driver is away for a moment.
+    world.run(ms(500));
+    world.now = world.now + ms(400);
+    world.run(ms(1_000));
+    assert_eq!(world.ways[0].dropped_by_buffer, 0);
+    assert_eq!(world.check_all(0..70, 1_000), 70);
+}
+
+#[test]
+fn parked_packets_are_admitted_and_told_apart() {
+    let mut site = Site::at(ms(1));
+    site.config.parked_packets = 500;
+    let mut world = World::answering(&[site], 3, |config| config.rate = Rate::Fixed(10_000));
+    let capacity = world.echo.capacity();
+    assert_eq!((capacity.packets_max, capacity.parked_max), (510, 500));
+    assert_eq!(fill(&mut world, 0), 510);
+    world.run(ms(3_000));
+    assert_eq!(world.check_all(0..510, 1_000), 510);
+    assert!(world.lost.is_empty());
+    let status = world.echo.status(HOST).unwrap();
+    assert!(status.way.unwrap() < ms(2), "{status:?}");
+    assert!(status.lap.unwrap() > ms(40), "{status:?}");
+}

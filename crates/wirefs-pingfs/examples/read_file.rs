@@ -1,0 +1,49 @@
+//! Reads small files as a program does (open, read, close), one after the other with pauses, and says how long it took.
+//!
+//! `cargo run --release -p wirefs-pingfs --example read_file DIR [reads] [pause in microseconds] [prepare]`
+//!
+//! With `prepare` it writes the files first: 16 of 100 bytes. The pause should be longer than a round trip, so that what
+//! came by for one read is not there any more for the next.
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+const FILES: usize = 16;
+const FILE_BYTES: usize = 100;
+
+fn file(dir: &Path, number: usize) -> PathBuf {
+    dir.join(format!("small{}", number % FILES))
+}
+
+fn content(number: usize) -> Vec<u8> {
+    (0..FILE_BYTES).map(|place| ((number % FILES) * 7 + place) as u8).collect()
+}
+
+fn main() -> Outcome<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let dir = PathBuf::from(arguments.first().ok_or("name a directory")?);
+    let number = |index: usize, default: u64| arguments.get(index).map_or(Ok(default), |word| word.parse());
+    let (reads, pause) = (number(1, 1_000)? as usize, Duration::from_micros(number(2, 0)?));
+    if arguments.get(3).is_some_and(|word| word == "prepare") {
+        for number in 0..FILES {
+            std::fs::write(file(&dir, number), content(number))?;
+        }
+    }
+    let (mut times, mut wrong) = (Vec::with_capacity(reads), 0);
+    for nth in 0..reads {
+        // Another file each time, in an order without a pattern that matters, and at no fixed phase of a round trip.
+        let number = nth * 7 + nth / FILES;
+        std::thread::sleep(pause + pause * ((nth * 37 % 101) as u32) / 101);
+        let begun = Instant::now();
+        let bytes = std::fs::read(file(&dir, number))?;
+        times.push(begun.elapsed());
+        wrong += usize::from(bytes != content(number));
+    }
+    times.sort_unstable();
+    let at = |hundredths: usize| times.get(times.len() * hundredths / 100).copied().unwrap_or_default();
+    println!("{reads} reads: 5 % {:.1?}, median {:.1?}, 95 % {:.1?}; {wrong} wrong", at(5), at(50), at(95));
+    Ok(())
+}

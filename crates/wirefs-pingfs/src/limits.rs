@@ -1,0 +1,63 @@
+//! Every limit of the running store, named once.
+
+use std::time::Duration;
+
+/// Packets of a near host that may wait in the receive buffer, unless the user says otherwise.
+pub const PARKED_PACKETS: u64 = 4_096;
+/// The same of a host that is not near: a tree needs some room before the rate is found, and on a way of few milliseconds.
+pub const PARKED_FAR: u64 = 256;
+/// Packets of room that are looked for in the network before the first block comes.
+pub const GOAL_PACKETS: u64 = 4_096;
+/// A host that answers sooner than this is near: the wire to it holds next to nothing, so its packets wait in the buffer.
+pub const NEAR: Duration = Duration::from_millis(1);
+/// The receive buffer of one host, in bytes, unless the user says otherwise. A limit; nothing is set aside.
+pub const BUFFER_BYTES: usize = 64 << 20;
+/// The payload of an echo packet at most, in bytes, unless the user says otherwise: what Ethernet passes.
+pub const PAYLOAD_BYTES: usize = 1_472;
+/// Packets a second to one host at most, unless the user says otherwise.
+pub const RATE_MAX: u32 = 10_000;
+/// The same to a host of this machine.
+pub const RATE_MAX_LOOPBACK: u32 = 1_000_000;
+/// Packets a second that the keeper takes from a near host while nobody waits: they keep as well where they are.
+pub const IDLE_RATE: u32 = 20_000;
+/// The keeper looks at near hosts no more often than this.
+pub const KEEPER_PAUSE_MIN: Duration = Duration::from_millis(1);
+/// For so long the keeper stands back while others turn the circuit, before it looks again.
+pub const STAND_BACK: Duration = Duration::from_millis(1);
+/// Whoever waits looks up at the latest after this.
+pub const WAIT_MAX: Duration = Duration::from_millis(20);
+/// The same where several wait, since one takes what wakes another.
+pub const SHARED_WAIT_MAX: Duration = Duration::from_millis(1);
+/// For so long a block that counts as lost is waited for, should it only be late.
+pub const GRACE: Duration = Duration::from_secs(1);
+/// For so long a block is waited for whose hosts neither answer nor are found silent.
+pub const RETRIEVE_WAIT: Duration = Duration::from_secs(30);
+/// For so long a caller waits for room that may still be found.
+pub const ROOM_WAIT: Duration = Duration::from_secs(3);
+/// For so long a host is waited for before the store counts as without hosts.
+pub const ANSWER_WAIT: Duration = Duration::from_secs(5);
+/// For so long [`sync`](wirefs_blocks::store::BlockStore::sync) waits for what is new to be under way.
+pub const SYNC_WAIT: Duration = Duration::from_secs(10);
+/// For so long the first echo of a host is waited for.
+pub const SURVEY_PATIENCE: Duration = Duration::from_secs(1);
+/// Whole payloads that a host is sent before it is used.
+pub const SURVEY_PACKETS: usize = 20;
+/// The wait between two of them.
+pub const SURVEY_STEP: Duration = Duration::from_millis(2);
+/// The part of them that may go missing.
+pub const SURVEY_LOSS_MAX: f64 = 0.5;
+/// For so many round trips a block is kept that came by for a reader: the next one that is needed may just have passed.
+pub const RECENT_LAPS: u32 = 2;
+/// For so long at least a block is kept that came by for a reader: what the calls take that make up one read of a file.
+pub const RECENT_MIN: Duration = Duration::from_millis(1);
+/// Contents of blocks that just came by for a reader, kept until their packets are back, in bytes.
+pub const RECENT_BYTES_MAX: usize = 256 << 10;
+/// Blocks that are fetched at once to be written to a file.
+pub const SAVE_BATCH: usize = 256;
+/// Marks of when blocks were registered; finer ones are merged.
+pub const AGES_MAX: usize = 256;
+/// Packets under way to one host that a store without index (`--keep=root`) can tell from replayed ones.
+pub const WINDOW_PACKETS: usize = 1 << 20;
+
+const _: () =
+    assert!(WAIT_MAX.as_millis() < 500, "whoever turns the circuit never looks stopped to the machine");

@@ -1,0 +1,193 @@
+//! The running store.
+
+mod manager;
+mod open;
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use rustix::fd::OwnedFd;
+use wirefs_blocks::id::BlockId;
+use wirefs_blocks::store::Lost;
+use wirefs_echo::{HostId, Output};
+
+use crate::ages::Ages;
+use crate::circuit::{Circuit, Zeal};
+use crate::limits::{RECENT_LAPS, RECENT_MIN};
+use crate::options::EchoOptions;
+use crate::recent::Recent;
+use crate::waiting::Waiting;
+
+pub use open::OpenError;
+
+/// A block store whose blocks are in echo packets. Dropping it is the end of all blocks.
+pub struct EchoStore {
+    shared: Arc<Shared>,
+    options: EchoOptions,
+    block_bytes: usize,
+    packet_bytes: usize,
+    begun: Instant,
+    keeper: Option<JoinHandle<()>>,
+}
+
+/// What callers and the keeper share.
+pub(crate) struct Shared {
+    core: Mutex<Core>,
+    /// Callers that turn the circuit themselves now: the keeper stands back.
+    drivers: AtomicUsize,
+    is_over: AtomicBool,
+    /// Readable when the keeper should look again at once.
+    bell: OwnedFd,
+}
+
+/// What the lock protects.
+pub(crate) struct Core {
+    pub(crate) circuit: Circuit,
+    pub(crate) waiting: Waiting,
+    pub(crate) ages: Ages,
+    pub(crate) recent: Recent,
+    pub(crate) root: Option<BlockId>,
+    /// Blocks reported lost and not found again.
+    pub(crate) lost_count: u64,
+    /// Why the store works no more.
+    pub(crate) broken: Option<&'static str>,
+}
+
+/// A caller that turns the circuit itself.
+pub(crate) struct Driving<'a>(&'a Shared);
+
+impl Drop for Driving<'_> {
+    fn drop(&mut self) {
+        self.0.drivers.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl Shared {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Core> {
+        self.core.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has the keeper stand back while the caller turns the circuit.
+    pub(crate) fn drive(&self) -> Driving<'_> {
+        self.drivers.fetch_add(1, Ordering::AcqRel);
+        Driving(self)
+    }
+
+    pub(crate) fn driver_count(&self) -> usize {
+        self.drivers.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn bell(&self) -> &OwnedFd {
+        &self.bell
+    }
+
+    /// Has the keeper look again at once.
+    pub(crate) fn ring(&self) {
+        // It can only fail when it has been rung very often and not heard: then it is readable anyway.
+        let _rung = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
+    }
+
+    /// The keeper has heard.
+    pub(crate) fn hush(&self) {
+        let _silent = rustix::io::read(&self.bell, &mut [0; 8]);
+    }
+}
+
+/// The machine's name of a block.
+pub(crate) fn packed(id: BlockId) -> wirefs_echo::BlockId {
+    wirefs_echo::BlockId::from(u128::from(id.bits()))
+}
+
+/// The tree's name of a block; none of what is no block of a tree.
+pub(crate) fn unpacked(id: wirefs_echo::BlockId) -> Option<BlockId> {
+    BlockId::from_bits(u64::try_from(u128::from_be_bytes(id.0)).ok()?)
+}
+
+impl Core {
+    /// Turns the circuit once and hears what it tells. Returns how many packets came.
+    pub(crate) fn turn(&mut self, zeal: Zeal) -> usize {
+        if self.broken.is_some() {
+            return 0;
+        }
+        let count = match self.circuit.turn(zeal) {
+            Ok(count) => count,
+            Err(_) => {
+                self.broken = Some("a raw socket failed");
+                0
+            }
+        };
+        self.hear();
+        self.recent.expire(Instant::now());
+        count
+    }
+
+    /// Hears what the machine tells.
+    pub(crate) fn hear(&mut self) {
+        while let Some(output) = self.circuit.echo.poll() {
+            match output {
+                Output::Fetched { id, block } => self.came(id, Ok(block)),
+                Output::Missing { id } => self.came(id, Err(Lost)),
+                Output::Lost { .. } => self.lost_count += 1,
+                Output::Found { .. } => self.lost_count = self.lost_count.saturating_sub(1),
+                // The status tells how each host stands.
+                Output::Silent { .. } | Output::Answers { .. } => {}
+            }
+        }
+    }
+
+    fn came(&mut self, id: wirefs_echo::BlockId, block: Result<bytes::Bytes, Lost>) {
+        let Some(id) = unpacked(id) else { return };
+        self.waiting.came(id, &block);
+        if let Ok(block) = block {
+            // Until its packet is back, and another that is needed with it.
+            let hosts = (0..self.circuit.ways.len())
+                .filter_map(|number| self.circuit.echo.status(HostId(number as u8)));
+            let rtt = hosts.filter_map(|host| host.way).max().unwrap_or_default();
+            self.recent.put(id, &block, Instant::now() + (rtt * RECENT_LAPS).max(RECENT_MIN));
+        }
+    }
+}
+
+impl EchoStore {
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    /// What it was made from.
+    pub fn options(&self) -> &EchoOptions {
+        &self.options
+    }
+
+    /// The bytes of a block.
+    pub(crate) fn block_bytes(&self) -> usize {
+        self.block_bytes
+    }
+
+    /// When it was opened.
+    pub(crate) fn begun(&self) -> Instant {
+        self.begun
+    }
+}
+
+impl Drop for EchoStore {
+    fn drop(&mut self) {
+        self.shared.is_over.store(true, Ordering::Release);
+        self.shared.ring();
+        if let Some(keeper) = self.keeper.take() {
+            // One that panicked has nothing more to do either.
+            let _ended = keeper.join();
+        }
+    }
+}
+
+impl std::fmt::Debug for EchoStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EchoStore").field("options", &self.options).finish_non_exhaustive()
+    }
+}

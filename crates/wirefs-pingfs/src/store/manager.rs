@@ -1,0 +1,267 @@
+//! The store as the tree calls it: register, retrieve, deregister.
+
+use std::collections::BTreeSet;
+use std::sync::MutexGuard;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use wirefs_blocks::id::BlockId;
+use wirefs_blocks::store::{BlockStore, Lost, Room, StoreFault, Wanted};
+use wirefs_echo::{Distance, Refusal};
+
+use super::{Core, EchoStore, packed, unpacked};
+use crate::circuit::Zeal;
+use crate::limits::{GRACE, RETRIEVE_WAIT, ROOM_WAIT, SHARED_WAIT_MAX, SYNC_WAIT, WAIT_MAX};
+use crate::waiting::{Came, Ticket};
+
+const SILENT: StoreFault = StoreFault::Broken("the hosts take no more packets");
+
+impl EchoStore {
+    /// Waits until something may have changed. The lock is let go of meanwhile.
+    fn rest<'a>(&'a self, core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
+        let rest = core.circuit.rest(Zeal::Full);
+        drop(core);
+        // Another who waits may take what wakes this one.
+        let most = if self.shared().driver_count() > 1 { SHARED_WAIT_MAX } else { WAIT_MAX };
+        rest.wait(None, Duration::ZERO, most);
+        self.shared().lock()
+    }
+
+    /// Turns the circuit, and waits where nothing came.
+    fn pass<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
+        if core.turn(Zeal::Full) > 0 { core } else { self.rest(core) }
+    }
+
+    /// Waits for room for so many blocks, while more may be found.
+    fn wait_for_room<'a>(
+        &'a self,
+        mut core: MutexGuard<'a, Core>,
+        count: usize,
+    ) -> Result<MutexGuard<'a, Core>, StoreFault> {
+        let end = Instant::now() + ROOM_WAIT;
+        loop {
+            let capacity = core.circuit.echo.capacity();
+            if capacity.packets_free / capacity.packets_per_block.max(1) >= count as u64 {
+                return Ok(core);
+            }
+            if let Some(why) = core.broken {
+                return Err(StoreFault::Broken(why));
+            }
+            if !capacity.may_grow || Instant::now() >= end {
+                return Err(StoreFault::Full);
+            }
+            core = self.pass(core);
+        }
+    }
+
+    /// Takes one block, as soon as the hosts take the ones before it.
+    fn register_one<'a>(
+        &'a self,
+        mut core: MutexGuard<'a, Core>,
+        id: BlockId,
+        bytes: &Bytes,
+    ) -> (MutexGuard<'a, Core>, Result<(), StoreFault>) {
+        let end = Instant::now() + ROOM_WAIT;
+        loop {
+            let now = core.circuit.now();
+            let kept = core.circuit.echo.keep(now, packed(id), bytes.clone(), Distance::Any);
+            let is_late = Instant::now() >= end;
+            let fault = match kept {
+                Ok(()) => {
+                    core.ages.note(id, Instant::now());
+                    return (core, Ok(()));
+                }
+                Err(Refusal::TooLarge { .. }) => StoreFault::Broken("a block over the payload"),
+                Err(Refusal::Exists) => StoreFault::Broken("an id that was used before"),
+                Err(Refusal::NoSpace { may_grow }) if !may_grow || is_late => StoreFault::Full,
+                Err(Refusal::Busy) if is_late => SILENT,
+                Err(Refusal::NoSpace { .. } | Refusal::Busy) => match core.broken {
+                    Some(why) => StoreFault::Broken(why),
+                    None => {
+                        core = self.pass(core);
+                        continue;
+                    }
+                },
+            };
+            return (core, Err(fault));
+        }
+    }
+
+    /// Lets go of one block. A store without index may have to wait until it has forgotten earlier ones.
+    fn drop_one<'a>(&'a self, mut core: MutexGuard<'a, Core>, id: BlockId) -> MutexGuard<'a, Core> {
+        core.recent.remove(id);
+        let end = Instant::now() + RETRIEVE_WAIT;
+        loop {
+            let now = core.circuit.now();
+            match core.circuit.echo.drop_block(now, packed(id)) {
+                Err(Refusal::Busy) if Instant::now() < end && core.broken.is_none() => core = self.pass(core),
+                Ok(()) | Err(_) => return core,
+            }
+        }
+    }
+
+    /// Asks the machine for blocks; those that it has no room to note yet stay in `unasked`.
+    fn ask(core: &mut Core, unasked: &mut BTreeSet<BlockId>) {
+        let now = core.circuit.now();
+        while let Some(id) = unasked.first().copied() {
+            if let Some(block) = core.recent.find(id, Instant::now()) {
+                core.waiting.came(id, &Ok(block));
+            } else if core.circuit.echo.fetch(now, packed(id)).is_err() {
+                return;
+            }
+            unasked.remove(&id);
+        }
+    }
+
+    /// Delivers what came, and says which of the wanted ones it was.
+    fn deliver(
+        came: Vec<Came>,
+        lacking: &mut BTreeSet<BlockId>,
+        deliver: &mut dyn FnMut(BlockId, Result<Bytes, Lost>),
+    ) {
+        for (id, block) in came {
+            lacking.remove(&id);
+            deliver(id, block);
+        }
+    }
+
+    /// Hears which blocks come by, where no index knows them.
+    fn listen(&self) -> Vec<wirefs_echo::BlockId> {
+        let _driving = self.shared().drive();
+        let mut core = self.shared().lock();
+        core.circuit.echo.listen_to_blocks();
+        let end = Instant::now() + core.circuit.echo.listening_span();
+        while Instant::now() < end && core.broken.is_none() {
+            core = self.pass(core);
+        }
+        core.circuit.echo.heard()
+    }
+
+    fn wait_for(
+        &self,
+        ticket: Ticket,
+        mut unasked: BTreeSet<BlockId>,
+        lacking: &mut BTreeSet<BlockId>,
+        deliver: &mut dyn FnMut(BlockId, Result<Bytes, Lost>),
+    ) {
+        let end = Instant::now() + RETRIEVE_WAIT;
+        // What counts as lost may only be late, where this machine or the way was held up for a moment.
+        let grace_end = Instant::now() + GRACE;
+        let mut core = self.shared().lock();
+        loop {
+            Self::ask(&mut core, &mut unasked);
+            let mut came = core.waiting.take(ticket);
+            // What is here already needs no turn.
+            let count = if came.is_empty() { core.turn(Zeal::Full) } else { 0 };
+            came.extend(core.waiting.take(ticket));
+            if Instant::now() < grace_end {
+                came.retain(|(id, block)| {
+                    let may_come = block.is_err() && core.circuit.echo.has_block(packed(*id)) == Some(true);
+                    if may_come {
+                        core.waiting.lack(ticket, *id);
+                        unasked.insert(*id);
+                    }
+                    !may_come
+                });
+            }
+            let is_idle = count == 0 && came.is_empty();
+            let is_late = core.broken.is_some() || Instant::now() >= end;
+            if !came.is_empty() {
+                drop(core);
+                Self::deliver(came, lacking, deliver);
+                core = self.shared().lock();
+            }
+            if lacking.is_empty() || is_late {
+                core.waiting.end(ticket);
+                return;
+            }
+            if is_idle {
+                core = self.rest(core);
+            }
+        }
+    }
+}
+
+impl BlockStore for EchoStore {
+    fn payload_bytes(&self) -> usize {
+        self.block_bytes
+    }
+
+    fn register(&self, blocks: &[(BlockId, Bytes)]) -> Result<(), StoreFault> {
+        let _driving = self.shared().drive();
+        let mut core = self.wait_for_room(self.shared().lock(), blocks.len())?;
+        for (number, (id, bytes)) in blocks.iter().enumerate() {
+            let outcome;
+            (core, outcome) = self.register_one(core, *id, bytes);
+            if let Err(fault) = outcome {
+                for (taken, _) in blocks.iter().take(number) {
+                    core = self.drop_one(core, *taken);
+                }
+                return Err(fault);
+            }
+        }
+        core.turn(Zeal::Full);
+        drop(core);
+        // Copies follow within a lap; nobody else may be there to send them.
+        self.shared().ring();
+        Ok(())
+    }
+
+    fn retrieve(&self, wanted: &Wanted, deliver: &mut dyn FnMut(BlockId, Result<Bytes, Lost>)) {
+        let _driving = self.shared().drive();
+        let mut lacking = wanted.ids.clone();
+        let all: BTreeSet<BlockId> = wanted.ids.union(&wanted.hints).copied().collect();
+        let ticket = self.shared().lock().waiting.begin(all.clone());
+        self.wait_for(ticket, all, &mut lacking, deliver);
+        for id in lacking {
+            deliver(id, Err(Lost));
+        }
+    }
+
+    fn deregister(&self, ids: &[BlockId]) {
+        let _driving = self.shared().drive();
+        let mut core = self.shared().lock();
+        for id in ids {
+            core = self.drop_one(core, *id);
+        }
+        core.hear();
+    }
+
+    fn registered(&self, after: Option<BlockId>, count_max: usize) -> Vec<BlockId> {
+        let known = self.shared().lock().circuit.echo.ids(after.map(packed), count_max);
+        let ids = known.unwrap_or_else(|| self.listen());
+        ids.into_iter().filter_map(unpacked).filter(|id| Some(*id) > after).take(count_max).collect()
+    }
+
+    fn root(&self) -> Result<Option<BlockId>, StoreFault> {
+        Ok(self.shared().lock().root)
+    }
+
+    fn switch_root(&self, root: BlockId) -> Result<(), StoreFault> {
+        self.shared().lock().root = Some(root);
+        Ok(())
+    }
+
+    /// Waits until all that is new has left. Nothing makes it any safer than that.
+    fn sync(&self) -> Result<(), StoreFault> {
+        let _driving = self.shared().drive();
+        let mut core = self.shared().lock();
+        let end = Instant::now() + SYNC_WAIT;
+        while core.circuit.echo.memory_bytes().outbox > 0 {
+            if let Some(why) = core.broken {
+                return Err(StoreFault::Broken(why));
+            }
+            if Instant::now() >= end {
+                return Err(SILENT);
+            }
+            core = self.pass(core);
+        }
+        Ok(())
+    }
+
+    fn room(&self) -> Room {
+        let capacity = self.shared().lock().circuit.echo.capacity();
+        let lanes = capacity.packets_per_block.max(1);
+        Room { blocks: capacity.blocks_max(), blocks_free: capacity.packets_free / lanes }
+    }
+}

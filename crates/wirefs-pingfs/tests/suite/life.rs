@@ -1,0 +1,148 @@
+//! Blocks live in packets, are read, and end.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use wirefs_blocks::store::{BlockStore, Lost, StoreFault, Wanted};
+use wirefs_echo::Redundancy;
+use wirefs_pingfs::options::Honesty;
+
+use crate::site::{LOOPBACK, LOOPBACK_6, check, content, id, keep, on_a_host, open, read};
+
+/// Waits until the store has sent so many packets on.
+fn circulate(store: &wirefs_pingfs::EchoStore, packets: u64) {
+    let end = Instant::now() + Duration::from_secs(60);
+    let begun = store.status().counters.circulated;
+    while store.status().counters.circulated < begun + packets {
+        assert!(Instant::now() < end, "{:?}", store.status());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn blocks_go_round_while_nobody_waits_and_are_read_back_over_both_protocols() {
+    on_a_host("life", || {
+        for honesty in [Honesty::Index, Honesty::Root] {
+            let store = open(&[LOOPBACK, LOOPBACK_6], |options| {
+                options.honesty = honesty;
+                options.redundancy = Redundancy::Copies(2);
+            });
+            let bytes = store.payload_bytes();
+            assert_eq!(bytes, 1_472 - 56);
+            keep(&store, 1..=500, bytes);
+            circulate(&store, 5_000);
+            check(&store, 1..=500, bytes);
+            let status = store.status();
+            assert_eq!((status.blocks_lost, status.broken), (0, None));
+            assert!(
+                status.hosts.iter().all(|host| host.dropped == 0 && host.received_packets > 1_000),
+                "{status:?}"
+            );
+            assert_eq!(status.counters.refused, Default::default());
+            assert_eq!(status.blocks, (honesty == Honesty::Index).then_some(500));
+        }
+    });
+}
+
+#[test]
+fn contents_are_in_memory_only_while_they_leave() {
+    on_a_host("memory", || {
+        let store = open(&[LOOPBACK], |_| {});
+        keep(&store, 1..=3_000, 1_400);
+        store.sync().unwrap();
+        let memory = store.status().memory;
+        assert_eq!((memory.outbox, memory.gathered, memory.ram), (0, 0, 0));
+        assert!(memory.index <= 3_000 * 32, "{memory:?}");
+        check(&store, (1..=3_000).step_by(7), 1_400);
+    });
+}
+
+#[test]
+fn dropped_block_is_gone_and_its_room_is_free_again() {
+    on_a_host("dropped", || {
+        for honesty in [Honesty::Index, Honesty::Root] {
+            let store = open(&[LOOPBACK], |options| options.honesty = honesty);
+            keep(&store, 1..=10, 300);
+            store.deregister(&[id(4), id(99)]);
+            assert_eq!(read(&store, [4]), [(id(4), Err(Lost))]);
+            check(&store, [1, 2, 3, 5, 6, 7, 8, 9, 10], 300);
+            assert_eq!(store.registered(Some(id(3)), 3), [id(5), id(6), id(7)]);
+            assert_eq!(store.registered(None, 100).len(), 9);
+            if honesty == Honesty::Index {
+                let room = store.room();
+                assert_eq!(room.blocks - room.blocks_free, 9);
+            }
+        }
+    });
+}
+
+#[test]
+fn store_that_is_full_says_so_and_loses_nothing() {
+    on_a_host("full", || {
+        let store = open(&[LOOPBACK], |options| {
+            options.pace = wirefs_pingfs::options::Pace::Fixed(10_000);
+            options.parked_packets = Some(100);
+        });
+        let room = store.room();
+        assert!((100..110).contains(&room.blocks), "{room:?}");
+        keep(&store, 1..=60, 1_000);
+        let more: Vec<_> = (61..=200).map(|counter| (id(counter), content(counter, 1_000))).collect();
+        assert_eq!(store.register(&more), Err(StoreFault::Full));
+        assert_eq!(store.room().blocks_free, room.blocks - 60, "nothing of it was taken");
+        check(&store, 1..=60, 1_000);
+    });
+}
+
+#[test]
+fn many_read_at_once_while_others_write() {
+    on_a_host("many", || {
+        let store = Arc::new(open(&[LOOPBACK, LOOPBACK_6], |_| {}));
+        keep(&store, 1..=400, 900);
+        std::thread::scope(|scope| {
+            for reader in 0..6 {
+                let store = &store;
+                scope.spawn(move || {
+                    for first in (1 + reader..380).step_by(20) {
+                        check(store, first..first + 20, 900);
+                    }
+                });
+            }
+            let store = &store;
+            scope.spawn(move || {
+                for first in (1_000..2_000).step_by(50) {
+                    keep(store, first..first + 50, 700);
+                    check(store, [first, first + 49], 700);
+                    store.deregister(&(first..first + 50).map(id).collect::<Vec<_>>());
+                }
+            });
+        });
+        check(&store, 1..=400, 900);
+        assert_eq!(store.status().blocks, Some(400));
+    });
+}
+
+#[test]
+fn hint_is_no_reason_to_wait() {
+    on_a_host("hint", || {
+        let store = open(&[LOOPBACK], |_| {});
+        keep(&store, 1..=20, 500);
+        let mut wanted = Wanted::of([id(7)]);
+        wanted.hints.extend([id(8), id(1_000)]);
+        let mut got = Vec::new();
+        store.retrieve(&wanted, &mut |id, block| got.push((id, block)));
+        assert!(got.contains(&(id(7), Ok(content(7, 500)))));
+        assert!(got.len() <= 3);
+    });
+}
+
+#[test]
+fn status_tells_how_old_the_oldest_block_is() {
+    on_a_host("age", || {
+        let store = open(&[LOOPBACK], |_| {});
+        assert_eq!(store.status().oldest, None);
+        keep(&store, [1], 100);
+        circulate(&store, 50);
+        let oldest = store.status().oldest.unwrap();
+        assert!(oldest > Duration::ZERO && oldest <= store.status().up);
+    });
+}

@@ -1,0 +1,27 @@
+//! Every limit of the raw sockets, named once.
+
+/// Packets in one batch: what one system call receives or sends.
+pub const BATCH_PACKETS_MAX: usize = 64;
+/// The largest ICMP message, header included: what an IPv4 packet without options has room for, in bytes.
+pub const MESSAGE_BYTES_MAX: usize = 65_535 - IPV4_HEADER_BYTES;
+/// The largest payload of an echo packet, in bytes.
+pub const PAYLOAD_BYTES_MAX: usize = MESSAGE_BYTES_MAX - ECHO_HEADER_BYTES;
+/// The header of an ICMP or ICMPv6 echo message, in bytes.
+pub const ECHO_HEADER_BYTES: usize = 8;
+/// An IPv4 header without options, in bytes; the kernel hands out raw IPv4 packets with it.
+pub const IPV4_HEADER_BYTES: usize = 20;
+/// An IPv4 header with all the options it can have, in bytes.
+pub const IPV4_HEADER_BYTES_MAX: usize = 60;
+/// An IPv6 header, in bytes; the kernel keeps it to itself.
+pub const IPV6_HEADER_BYTES: usize = 40;
+/// The receive buffer that the kernel grants one socket, in bytes of its own accounting (an `int`, half of which is the
+/// value asked for).
+pub const RECEIVE_BYTES_MAX: usize = 1 << 30;
+/// Pending errors that one call looks through before it gives up and reports the last.
+pub(crate) const ERRORS_PER_CALL_MAX: usize = 64;
+
+const _: () = assert!(
+    ECHO_HEADER_BYTES + PAYLOAD_BYTES_MAX + IPV4_HEADER_BYTES == 65_535,
+    "an IPv4 packet's length has 16 bits"
+);
+const _: () = assert!(IPV4_HEADER_BYTES_MAX == 15 * 4, "the header's length is counted in 4 bits of 4 bytes");

@@ -1,0 +1,225 @@
+//! The system calls that have no safe wrapper: receiving and sending in batches, packet filters, socket memory.
+
+#![expect(
+    unsafe_code,
+    reason = "system calls without a safe wrapper in rustix; each block states why it is sound"
+)]
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::ops::Range;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::time::Duration;
+
+use crate::limits::BATCH_PACKETS_MAX;
+
+/// Room for one control message with a `timespec`, in 8-byte words so that it is aligned: the header takes 2, the time 2.
+const CONTROL_WORDS: usize = 4;
+
+/// One datagram that was received.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Received {
+    /// Its bytes in the slot.
+    pub(crate) bytes: usize,
+    /// Whether the slot was too small for it.
+    pub(crate) is_cut: bool,
+    /// When it came, on the clock of [`wall_clock`]; none when the socket does not note it.
+    pub(crate) arrived: Option<Duration>,
+}
+
+/// Receives datagrams without waiting, each into a slot of its own: the first at `offset`, the next `slot_bytes` on.
+/// Returns how many; zero never, since then there is an error, `WouldBlock` when nothing waits.
+///
+/// # Errors
+/// What the system says, and errors that were pending on the socket.
+pub(crate) fn receive(
+    fd: BorrowedFd<'_>,
+    arena: &mut [u8],
+    offset: usize,
+    slot_bytes: usize,
+    received: &mut [Received; BATCH_PACKETS_MAX],
+    most: usize,
+) -> io::Result<usize> {
+    let mut slices = [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; BATCH_PACKETS_MAX];
+    let mut controls = [[0u64; CONTROL_WORDS]; BATCH_PACKETS_MAX];
+    // SAFETY: `mmsghdr` is plain data for which all zeros is a value: null pointers with zero lengths.
+    let mut messages: [libc::mmsghdr; BATCH_PACKETS_MAX] = unsafe { MaybeUninit::zeroed().assume_init() };
+    let slots = arena.chunks_exact_mut(slot_bytes).filter_map(|slot| slot.get_mut(offset..));
+    let mut count = 0;
+    for (((message, slice), control), slot) in
+        messages.iter_mut().zip(&mut slices).zip(&mut controls).zip(slots.take(most))
+    {
+        *slice = libc::iovec { iov_base: slot.as_mut_ptr().cast(), iov_len: slot.len() };
+        message.msg_hdr.msg_iov = slice;
+        message.msg_hdr.msg_iovlen = 1;
+        message.msg_hdr.msg_control = control.as_mut_ptr().cast();
+        message.msg_hdr.msg_controllen = size_of_val(control) as _;
+        count += 1;
+    }
+    // SAFETY: the first `count` headers point to slices and controls that live through the call; each slice is a
+    // slot of `arena`, which is borrowed mutably, and the slots do not overlap. The kernel writes within the lengths
+    // given and keeps no pointer. No time limit is given.
+    let result = unsafe {
+        libc::recvmmsg(
+            fd.as_raw_fd(),
+            messages.as_mut_ptr(),
+            count,
+            libc::MSG_DONTWAIT as _,
+            std::ptr::null_mut(),
+        )
+    };
+    let filled = usize::try_from(result).map_err(|_| io::Error::last_os_error())?;
+    for (to, message) in received.iter_mut().zip(&messages).take(filled) {
+        *to = Received {
+            bytes: message.msg_len as usize,
+            is_cut: message.msg_hdr.msg_flags & libc::MSG_TRUNC != 0,
+            arrived: arrival(&message.msg_hdr),
+        };
+    }
+    Ok(filled)
+}
+
+/// The arrival time among the control messages of a received datagram.
+fn arrival(header: &libc::msghdr) -> Option<Duration> {
+    // SAFETY: the kernel filled the control buffer of this header and set its length; `CMSG_FIRSTHDR` gives null or a
+    // pointer to a whole `cmsghdr` within it, which is aligned since the buffer consists of 8-byte words.
+    let first = unsafe { libc::CMSG_FIRSTHDR(header).as_ref() }?;
+    if (first.cmsg_level, first.cmsg_type) != (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) {
+        return None;
+    }
+    // SAFETY: a message of this type carries one `timespec`; the buffer has room for it, and it is read unaligned.
+    let time = unsafe { libc::CMSG_DATA(first).cast::<libc::timespec>().read_unaligned() };
+    Some(Duration::new(u64::try_from(time.tv_sec).ok()?, u32::try_from(time.tv_nsec).ok()?))
+}
+
+/// Sends these ranges of `arena` as one datagram each, to the peer that the socket is connected to, without waiting.
+/// Returns how many were taken, at least one.
+///
+/// # Errors
+/// What the system says of the first, and errors that were pending on the socket: then none was taken.
+pub(crate) fn send(fd: BorrowedFd<'_>, arena: &[u8], ranges: &[Range<usize>]) -> io::Result<usize> {
+    let mut slices = [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; BATCH_PACKETS_MAX];
+    // SAFETY: as in `receive`.
+    let mut messages: [libc::mmsghdr; BATCH_PACKETS_MAX] = unsafe { MaybeUninit::zeroed().assume_init() };
+    let datagrams = ranges.iter().filter_map(|range| arena.get(range.clone()));
+    let mut count = 0;
+    for ((message, slice), datagram) in messages.iter_mut().zip(&mut slices).zip(datagrams) {
+        *slice = libc::iovec { iov_base: datagram.as_ptr().cast_mut().cast(), iov_len: datagram.len() };
+        message.msg_hdr.msg_iov = slice;
+        message.msg_hdr.msg_iovlen = 1;
+        count += 1;
+    }
+    // SAFETY: the first `count` headers point to slices that live through the call, and these to parts of `arena`, which
+    // the kernel only reads; it writes the counts into the headers and keeps no pointer.
+    let result =
+        unsafe { libc::sendmmsg(fd.as_raw_fd(), messages.as_mut_ptr(), count, libc::MSG_DONTWAIT as _) };
+    usize::try_from(result).map_err(|_| io::Error::last_os_error())
+}
+
+/// Takes one entry off the socket's queue of ICMP errors; false when it is empty.
+///
+/// # Errors
+/// What the system says.
+pub(crate) fn take_queued_error(fd: BorrowedFd<'_>) -> io::Result<bool> {
+    // SAFETY: as in `receive`; a header without slice and control asks for nothing to be written.
+    let mut header: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
+    // SAFETY: the header lives through the call and gives the kernel no place to write to but its own fields.
+    let result =
+        unsafe { libc::recvmsg(fd.as_raw_fd(), &raw mut header, libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT) };
+    match usize::try_from(result).map_err(|_| io::Error::last_os_error()) {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Sets a socket option to a value without pointers in it.
+///
+/// # Errors
+/// What the system says.
+pub(crate) fn set_option<T: Plain>(
+    fd: impl AsFd,
+    level: libc::c_int,
+    name: libc::c_int,
+    value: &T,
+) -> io::Result<()> {
+    // SAFETY: the value is plain data that lives through the call, its true length is given, and the kernel reads only.
+    let result = unsafe {
+        libc::setsockopt(
+            fd.as_fd().as_raw_fd(),
+            level,
+            name,
+            std::ptr::from_ref(value).cast(),
+            size_of::<T>() as libc::socklen_t,
+        )
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// What a socket option may be set to here: integers, in which any bytes are a value and no pointer hides.
+pub(crate) trait Plain: Copy {}
+impl Plain for libc::c_int {}
+impl Plain for u32 {}
+impl Plain for [u32; 8] {}
+
+/// One step of a packet filter: code, jump if true, jump if false, operand.
+pub(crate) type FilterStep = (u16, u8, u8, u32);
+/// The most steps of a filter here.
+const FILTER_STEPS_MAX: usize = 8;
+
+/// Attaches a packet filter (classic BPF), which the kernel checks before it accepts it.
+///
+/// # Errors
+/// What the system says; `InvalidInput` for a filter of more than 8 steps.
+pub(crate) fn attach_filter(fd: BorrowedFd<'_>, steps: &[FilterStep]) -> io::Result<()> {
+    let mut program = [libc::sock_filter { code: 0, jt: 0, jf: 0, k: 0 }; FILTER_STEPS_MAX];
+    if steps.len() > program.len() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    for (to, &(code, jt, jf, k)) in program.iter_mut().zip(steps) {
+        *to = libc::sock_filter { code, jt, jf, k };
+    }
+    let described = libc::sock_fprog { len: steps.len() as u16, filter: program.as_mut_ptr() };
+    // SAFETY: the description and the program it points to live through the call; the kernel copies `len` steps, which
+    // are within the array, and writes nothing.
+    let result = unsafe {
+        libc::setsockopt(
+            fd.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_ATTACH_FILTER,
+            (&raw const described).cast(),
+            size_of::<libc::sock_fprog>() as libc::socklen_t,
+        )
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Words of the kernel's account of a socket's memory: up to and with the count of packets it dropped.
+pub(crate) const MEMORY_WORDS: usize = libc::SK_MEMINFO_DROPS as usize + 1;
+
+/// The kernel's account of a socket's memory: bytes held by received packets first, the limit of these second, packets
+/// dropped last.
+///
+/// # Errors
+/// What the system says.
+pub(crate) fn memory(fd: BorrowedFd<'_>) -> io::Result<[u32; MEMORY_WORDS]> {
+    let mut words = [0u32; MEMORY_WORDS];
+    let mut bytes = size_of_val(&words) as libc::socklen_t;
+    // SAFETY: the kernel writes at most `bytes` bytes, the size of the array, whose elements take any value.
+    let result = unsafe {
+        libc::getsockopt(
+            fd.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_MEMINFO,
+            words.as_mut_ptr().cast(),
+            &raw mut bytes,
+        )
+    };
+    if result == 0 { Ok(words) } else { Err(io::Error::last_os_error()) }
+}
+
+/// The wall clock, by which the kernel notes arrivals, since 1970.
+pub(crate) fn wall_clock() -> Duration {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
+    Duration::new(u64::try_from(now.tv_sec).unwrap_or(0), u32::try_from(now.tv_nsec).unwrap_or(0))
+}

@@ -1,0 +1,145 @@
+//! Changes that are sent again.
+
+use super::world::*;
+use crate::blame::PeerFault;
+use crate::sessions::{ConnectionKey, Input, Output};
+use wirefs_op::limits::LEDGER_MAX;
+use wirefs_op::message::error::Rerror;
+use wirefs_op::message::number::Tnumber;
+use wirefs_op::{Errno, NOTAG, Reply, Request, Tag};
+
+const C: ConnectionKey = ConnectionKey(3);
+
+fn number(number: u64, answered: u64) -> Request {
+    Request::Number(Tnumber { number, answered })
+}
+
+/// A reply that can be told from others.
+fn reply(errno: Errno) -> Reply {
+    Reply::Error(Rerror::from(errno))
+}
+
+fn sent(connection: ConnectionKey, tag: Tag, errno: Errno) -> Output {
+    Output::Reply { connection, tag, reply: reply(errno) }
+}
+
+/// Connection A attached to session 1, whose next change has the number 1.
+fn numbered() -> World {
+    let mut world = World::attached();
+    assert!(world.receive(A, NOTAG, number(1, 1)).is_empty());
+    world
+}
+
+#[test]
+fn a_change_that_was_answered_gets_the_same_reply_again_and_is_not_carried_out() {
+    let mut world = numbered();
+    let job = world.execute(A, Tag(1), put(1));
+    assert!(job.is_numbered);
+    let outputs = world.handle(Input::Answered(job.key, reply(Errno::Exists)));
+    assert_eq!(outputs, [sent(A, Tag(1), Errno::Exists)]);
+    world.handle(Input::Finished(job.key));
+    world.handle(Input::Disconnected(A));
+
+    assert!(world.join(B, 1));
+    world.receive(B, NOTAG, number(1, 1));
+    assert_eq!(world.receive(B, Tag(7), put(1)), [sent(B, Tag(7), Errno::Exists)]);
+    assert_eq!(world.sessions.jobs(), 0);
+    // The next one is a new one.
+    world.execute(B, Tag(7), put(2));
+}
+
+#[test]
+fn a_change_that_is_under_way_is_answered_where_it_was_sent_last() {
+    let mut world = numbered();
+    let job = world.execute(A, Tag(1), put(1));
+    world.handle(Input::Disconnected(A));
+    assert!(world.join(B, 1));
+    world.receive(B, NOTAG, number(1, 1));
+    assert!(world.receive(B, Tag(7), put(1)).is_empty());
+    assert_eq!(world.sessions.jobs(), 1);
+    let outputs = world.handle(Input::Answered(job.key, reply(Errno::NoSpace)));
+    assert_eq!(outputs, [sent(B, Tag(7), Errno::NoSpace)]);
+    world.handle(Input::Finished(job.key));
+    // Its tag is free again.
+    world.execute(B, Tag(7), stat());
+}
+
+#[test]
+fn a_change_that_waits_for_its_turn_is_answered_where_it_was_sent_last() {
+    let mut world = numbered();
+    let first = world.execute(A, Tag(1), put(1));
+    assert!(world.receive(A, Tag(2), put(2)).is_empty());
+    assert!(world.join(C, 1), "the newer connection takes the session over");
+    world.receive(C, NOTAG, number(2, 1));
+    assert!(world.receive(C, Tag(5), put(2)).is_empty());
+    world.handle(Input::Answered(first.key, reply(Errno::Io)));
+    let outputs = world.handle(Input::Finished(first.key));
+    let second = executed(&outputs).expect("its turn has come");
+    assert_eq!((second.connection, second.tag), (Some(C), Tag(5)));
+    assert_eq!(world.handle(Input::Answered(second.key, reply(Errno::Io))), [sent(C, Tag(5), Errno::Io)]);
+}
+
+#[test]
+fn a_reply_that_nobody_waits_for_is_kept_for_who_comes_back() {
+    let mut world = numbered();
+    let job = world.execute(A, Tag(1), put(1));
+    world.handle(Input::Disconnected(A));
+    assert!(world.handle(Input::Answered(job.key, reply(Errno::Io))).is_empty());
+    world.handle(Input::Finished(job.key));
+    world.join(B, 1);
+    world.receive(B, NOTAG, number(1, 1));
+    assert_eq!(world.receive(B, Tag(2), put(1)), [sent(B, Tag(2), Errno::Io)]);
+}
+
+#[test]
+fn a_session_that_was_not_known_begins_with_any_number() {
+    let mut world = World::attached();
+    world.receive(A, NOTAG, number(1_000_000, 999_999));
+    world.execute(A, Tag(1), put(1));
+    world.receive(A, NOTAG, number(1_000_007, 1_000_000));
+    world.receive(A, Tag(2), put(2));
+    assert_eq!(world.sessions.jobs(), 2);
+}
+
+#[test]
+fn a_client_without_numbers_has_none() {
+    let mut world = World::attached();
+    assert!(!world.execute(A, Tag(1), put(1)).is_numbered);
+    let mut world = World::leasing();
+    world.join_leasing(A, 1);
+    assert_blamed(&world.receive(A, NOTAG, number(1, 1)), A, PeerFault::NotAgreed("Number"));
+}
+
+#[test]
+fn only_changes_are_numbered() {
+    let mut world = numbered();
+    for (tag, request) in [stat(), ordered_stat(), commit()].into_iter().enumerate() {
+        world.receive(A, Tag(u16::try_from(tag).unwrap()), request);
+    }
+    world.receive(A, Tag(9), put(1));
+    world.join(B, 1);
+    world.receive(B, NOTAG, number(1, 1));
+    assert!(world.receive(B, Tag(9), put(1)).is_empty(), "it is the one that waits");
+}
+
+#[test]
+fn numbers_out_of_place_are_the_peers_fault() {
+    type Talk = (u64, u64, u64);
+    let told: [Talk; 3] = [(LEDGER_MAX + 1, 1, LEDGER_MAX + 1), (5, 6, 5), (1, 0, 1)];
+    for (next, answered, blamed) in told {
+        let mut world = numbered();
+        let outputs = world.receive(A, NOTAG, number(next, answered));
+        assert_blamed(&outputs, A, PeerFault::StrayNumber(blamed));
+    }
+    // The same number twice on one connection.
+    let mut world = numbered();
+    world.execute(A, Tag(1), put(1));
+    world.receive(A, NOTAG, number(1, 1));
+    assert_blamed(&world.receive(A, Tag(2), put(1)), A, PeerFault::StrayNumber(1));
+    // One that was left out.
+    let mut world = numbered();
+    world.receive(A, NOTAG, number(5, 1));
+    world.execute(A, Tag(1), put(1));
+    world.receive(A, NOTAG, number(3, 1));
+    assert_blamed(&world.receive(A, Tag(2), put(1)), A, PeerFault::StrayNumber(3));
+}

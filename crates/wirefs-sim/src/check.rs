@@ -1,0 +1,218 @@
+//! Whether what was seen was possible: the truth at some time between the question and the answer, within the mode's window, and
+//! upon it what the client itself changed and the server does not have yet.
+
+mod failure;
+mod kernel;
+
+use crate::program::own::{Own, View};
+use crate::program::{Busy, NAMES, Place};
+use crate::truth::Glance;
+use crate::world::World;
+use std::time::Duration;
+use wirefs_client::call::NodeId;
+use wirefs_op::{FileId, Kind, Stat, Time};
+
+/// So many own changes of one file that may be lost or not are tried in all ways.
+const OPEN_ENDS_MAX: usize = 6;
+/// How long a call may take where nothing breaks, and where things do.
+const PATIENCE_CALM: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(240);
+
+impl World {
+    /// What may be seen by who asks from then until now.
+    pub(crate) fn glance(&self, index: usize, from: Time) -> Glance {
+        let seat = self.seats.get(index);
+        let window = seat.map_or(Duration::ZERO, |seat| seat.config.mode.window());
+        // Its clock may be slow.
+        let window = window + window / 50;
+        // It begins when the answer is there.
+        let window =
+            if window.is_zero() { window } else { window + Duration::from_micros(self.plan.kernel.1) };
+        let kernel = Duration::from_micros(self.plan.kernel.1);
+        let back = |span: Duration| Time(from.0.saturating_sub(span.as_nanos() as u64));
+        Glance {
+            seat: index,
+            life: seat.map_or(0, |seat| seat.life),
+            from: back(window),
+            to: self.now,
+            told_by: back(kernel),
+            takes_leases: seat.is_some_and(|seat| seat.takes_leases()),
+            outside: self.plan.outside_is_told(),
+        }
+    }
+
+    pub(crate) fn check_meaning(
+        &mut self,
+        index: usize,
+        from: Time,
+        place: &Place,
+        meaning: Option<FileId>,
+        how: &str,
+    ) {
+        self.record.checks += 1;
+        let glance = self.glance(index, from);
+        let possible = self.truth.meanings(&glance, place.dir, place.name);
+        if !possible.contains(&meaning) {
+            let changed = self.truth.last_change(place.dir, place.name);
+            self.fail(format!(
+                "client {index}: {:?} in directory {} is {} {how}; since {} it was one of {possible:?}, changed last {changed:?}",
+                String::from_utf8_lossy(place.name),
+                place.dir.ino,
+                meaning.map_or("not there".into(), |id| format!("file {}", id.ino)),
+                glance.from.0 / 1_000_000,
+            ));
+        }
+    }
+
+    /// What a client did must have been so when it was told.
+    pub(crate) fn check_done(
+        &mut self,
+        index: usize,
+        busy: &Busy,
+        place: &Place,
+        is_it: impl Fn(Option<FileId>) -> bool,
+    ) {
+        self.record.checks += 1;
+        let glance = Glance { from: busy.began, ..self.glance(index, busy.began) };
+        let meanings = self.truth.meanings(&glance, place.dir, place.name);
+        if !meanings.into_iter().any(is_it) {
+            self.fail(format!("client {index}: {:?} was not done", busy.deed));
+        }
+    }
+
+    /// Each name is listed once, and as it was.
+    pub(crate) fn check_listing(
+        &mut self,
+        index: usize,
+        from: Time,
+        dir: FileId,
+        listed: &[(Vec<u8>, FileId)],
+    ) {
+        for name in NAMES {
+            let mut found = listed.iter().filter(|(listed, _)| listed == name).map(|(_, id)| *id);
+            let meaning = found.next();
+            if found.next().is_some() {
+                return self.fail(format!("client {index}: a name is listed twice in directory {}", dir.ino));
+            }
+            let place = Place { node: wirefs_client::call::ROOT, dir, name };
+            self.check_meaning(index, from, &place, meaning, "in a listing");
+        }
+    }
+
+    /// A file's attributes.
+    pub(crate) fn check_stat(&mut self, index: usize, from: Time, stat: &Stat) {
+        if stat.kind != Kind::File {
+            return;
+        }
+        let shown = format!("mode {:o}, {} bytes", stat.mode, stat.size);
+        self.check_file(index, from, stat.id, &shown, |view| {
+            view.data.len() as u64 == stat.size && view.mode == stat.mode
+        });
+    }
+
+    /// What was read of a file.
+    pub(crate) fn check_data(
+        &mut self,
+        index: usize,
+        from: Time,
+        node: NodeId,
+        (offset, count): (u64, u64),
+        data: &[u8],
+    ) {
+        let Some(seat) = self.seats.get(index) else { return };
+        let Some((file, _)) = seat.program.nodes.get(&node).copied() else { return };
+        let shown = format!("at {offset} {:?}", runs(data));
+        self.check_file(index, from, file, &shown, |view| {
+            let start = view.data.len().min(offset as usize);
+            let end = view.data.len().min((offset + count) as usize);
+            view.data.get(start..end) == Some(data)
+        });
+    }
+
+    fn check_file(
+        &mut self,
+        index: usize,
+        from: Time,
+        file: FileId,
+        shown: &str,
+        is_so: impl Fn(&View) -> bool,
+    ) {
+        self.record.checks += 1;
+        let mut glance = self.glance(index, from);
+        // What nobody reaches any more may be shown as it was when it was opened.
+        if self.truth.is_unsteady(file) {
+            glance.from = Time(0);
+        }
+        let Some(seat) = self.seats.get(index) else { return };
+        let own: Vec<&Own> = seat.program.own.iter().filter(|own| own.file == file && !own.failed).collect();
+        let is_shaky = |own: &Own| {
+            own.done.is_none_or(|done| done >= from)
+                || seat.is_troubled_since(own.began)
+                || self.truth.is_unsteady(file)
+        };
+        let is_possible = self.truth.forms(&glance, file).iter().any(|step| {
+            let missing = |own: &&&Own| own.applied.is_none_or(|applied| applied > step.state);
+            let missing: Vec<&Own> = own.iter().filter(missing).copied().collect();
+            let open: Vec<usize> =
+                (0..missing.len()).filter(|at| missing.get(*at).is_some_and(|own| is_shaky(own))).collect();
+            open.len() > OPEN_ENDS_MAX
+                || (0..1_u32 << open.len()).any(|chosen| {
+                    let mut view = View::of(&step.value);
+                    for (at, own) in missing.iter().enumerate() {
+                        let end = open.iter().position(|open| *open == at);
+                        if end.is_none_or(|end| chosen >> end & 1 == 1) {
+                            view.apply(&own.edit);
+                        }
+                    }
+                    is_so(&view)
+                })
+        });
+        if !is_possible {
+            let forms: Vec<String> = self
+                .truth
+                .forms(&glance, file)
+                .iter()
+                .map(|step| {
+                    let object = &step.value;
+                    let at = step.at.0 / 1_000_000;
+                    format!("at {at} mode {:o} {:?} by {:?}", object.stat.mode, runs(&object.data), step.by)
+                })
+                .collect();
+            let missing: Vec<u64> =
+                own.iter().filter(|own| own.applied.is_none()).map(|own| own.began.0 / 1_000_000).collect();
+            self.fail(format!(
+                "client {index}: file {} is {shown}, without the own changes of {missing:?}; since {} it was one of {forms:?}",
+                file.ino,
+                glance.from.0 / 1_000_000
+            ));
+        }
+    }
+
+    /// Nobody waits for ever.
+    pub(crate) fn check_patience(&mut self, index: usize) {
+        let most = if self.plan.troubles.is_calm() { PATIENCE_CALM } else { PATIENCE };
+        // Who waits for ever waits as long as things go wrong.
+        if !self.plan.has_deadline() && !self.plan.troubles.is_calm() {
+            return;
+        }
+        let now = self.now;
+        let Some(seat) = self.seats.get(index) else { return };
+        let stuck = seat.program.busy().find(|busy| now.since(busy.began) > most);
+        if let Some(busy) = stuck {
+            let text = format!("client {index}: {:?} is never answered", busy.deed);
+            self.fail(text);
+        }
+    }
+}
+
+/// Equal bytes after each other, counted; the marks of what was written have three bytes.
+fn runs(data: &[u8]) -> Vec<String> {
+    let mut runs: Vec<(&[u8], usize)> = Vec::new();
+    for piece in data.chunks(3) {
+        match runs.last_mut() {
+            Some((last, count)) if *last == piece => *count += 1,
+            _ => runs.push((piece, 1)),
+        }
+    }
+    runs.iter().take(12).map(|(piece, count)| format!("{piece:02x?}x{count}")).collect()
+}

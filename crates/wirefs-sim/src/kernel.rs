@@ -1,0 +1,192 @@
+//! A client's kernel, as Linux keeps what a FUSE file system tells it: names, also absent ones, and attributes, for as long as it
+//! was told, and pages. Programs are answered from here first, so what is stale here is stale for them.
+//!
+//! Pages count while attributes are believed; who reads asks for these first, and other times or another size than those that
+//! the pages came under drop the pages (`FUSE_AUTO_INVAL_DATA`).
+
+mod answers;
+mod matter;
+
+use matter::Matter;
+use std::collections::{BTreeMap, BTreeSet};
+use wirefs_cache::Ranges;
+use wirefs_client::call::{Call, CallId, Handle, Invalidate, NodeId, ROOT};
+use wirefs_op::{FileId, Stat, Time, Timestamp};
+
+/// A name in a directory.
+pub(crate) type Place = (NodeId, Vec<u8>);
+
+/// A call under way, as far as something is taken in by its answer.
+#[derive(Debug)]
+struct Asked {
+    matter: Matter,
+    since: u64,
+    /// Names that were forgotten meanwhile: who forgets them waits for lookups and listings of their directory.
+    forgotten: BTreeSet<Place>,
+    /// Nodes that were forgotten behind one of those.
+    forgotten_behind: BTreeSet<NodeId>,
+    /// Something changes names in the directory at the same time, or the file that is read: what comes is not kept.
+    is_vain: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Believed<T> {
+    pub(crate) what: T,
+    /// On the client's clock.
+    pub(crate) until: Time,
+}
+
+/// One kernel.
+#[derive(Debug, Default)]
+pub(crate) struct Kernel {
+    pub(crate) ids: BTreeMap<NodeId, FileId>,
+    names: BTreeMap<Place, Believed<Option<NodeId>>>,
+    attributes: BTreeMap<NodeId, Believed<Stat>>,
+    pages: BTreeMap<NodeId, Ranges>,
+    /// The times and sizes that the pages came under.
+    dated: BTreeMap<NodeId, (Timestamp, u64)>,
+    /// Files that are opened past the pages.
+    pub(crate) bypassing: BTreeSet<Handle>,
+    asked: BTreeMap<CallId, Asked>,
+    /// Counts what is forgotten.
+    clock: u64,
+    forgotten: BTreeMap<NodeId, u64>,
+}
+
+impl Kernel {
+    pub(crate) fn new(root: FileId) -> Kernel {
+        Kernel { ids: BTreeMap::from([(ROOT, root)]), ..Kernel::default() }
+    }
+
+    /// What a name is, if it is believed: a node, or that it is not there.
+    pub(crate) fn name(&self, dir: NodeId, name: &[u8], now: Time) -> Option<Option<NodeId>> {
+        let believed = self.names.get(&(dir, name.to_vec()))?;
+        (now < believed.until).then_some(believed.what)
+    }
+
+    /// A node's attributes, if they are believed.
+    pub(crate) fn attributes(&self, node: NodeId, now: Time) -> Option<Stat> {
+        let believed = self.attributes.get(&node)?;
+        (now < believed.until).then_some(believed.what)
+    }
+
+    /// So many bytes from an offset on, if they are there, as far as the file goes.
+    pub(crate) fn pages(&self, node: NodeId, offset: u64, count: u64, size: u64) -> Option<Vec<u8>> {
+        let end = size.min(offset + count);
+        if end <= offset {
+            return Some(Vec::new());
+        }
+        self.pages.get(&node)?.read(offset, end).map(Vec::from)
+    }
+
+    /// All names that are believed at this time: the directory, the name, and what it means.
+    pub(crate) fn believed_names(&self, now: Time) -> impl Iterator<Item = (FileId, &[u8], Option<FileId>)> {
+        let believed = self.names.iter().filter(move |(_, believed)| now < believed.until);
+        believed.filter_map(|((dir, name), believed)| {
+            let what = believed.what.and_then(|node| self.ids.get(&node)).copied();
+            Some((*self.ids.get(dir)?, name.as_slice(), what))
+        })
+    }
+
+    /// All attributes that are believed at this time.
+    pub(crate) fn believed_attributes(&self, now: Time) -> impl Iterator<Item = (NodeId, &Stat)> {
+        let believed = self.attributes.iter().filter(move |(_, believed)| now < believed.until);
+        believed.map(|(node, believed)| (*node, &believed.what))
+    }
+
+    /// A call is made.
+    pub(crate) fn asks(&mut self, id: CallId, call: &Call<'_>) {
+        if let Call::Forget { node, .. } = *call {
+            self.drop_node(node);
+        }
+        self.changes_pages(call);
+        let Some(matter) = Matter::of(call, &self.bypassing) else { return };
+        let changes = matter.changes_names_in();
+        let looks_in = matter.looks_in();
+        let mut others = self.asked.values().flat_map(|asked| asked.matter.changes_names_in());
+        let is_vain = looks_in.is_some_and(|dir| others.any(|other| other == dir));
+        for asked in self.asked.values_mut() {
+            asked.is_vain |= asked.matter.looks_in().is_some_and(|dir| changes.contains(&dir));
+        }
+        let asked = Asked {
+            matter,
+            is_vain,
+            since: self.clock,
+            forgotten: BTreeSet::new(),
+            forgotten_behind: BTreeSet::new(),
+        };
+        self.asked.insert(id, asked);
+    }
+
+    /// An own change of contents is in the pages at once. What is being read then is not kept.
+    fn changes_pages(&mut self, call: &Call<'_>) {
+        let node = match *call {
+            Call::Write { node, handle, offset, data, .. } => {
+                if !self.bypassing.contains(&handle) {
+                    self.pages.entry(node).or_default().insert(offset, data.to_bytes());
+                }
+                node
+            }
+            Call::Setattr { node, set, .. } => {
+                if let (Some(size), Some(pages)) = (set.size, self.pages.get_mut(&node)) {
+                    pages.truncate(size);
+                }
+                node
+            }
+            _ => return,
+        };
+        self.reads_in_vain(node);
+        self.doubt_attributes(node);
+    }
+
+    /// What is being read of the node is not kept: its pages are locked, and dropped when they come.
+    fn reads_in_vain(&mut self, node: NodeId) {
+        for asked in self.asked.values_mut() {
+            asked.is_vain |= matches!(asked.matter, Matter::Contents(read, _) if read == node);
+        }
+    }
+
+    fn drop_pages(&mut self, node: NodeId) {
+        self.pages.remove(&node);
+        self.reads_in_vain(node);
+    }
+
+    fn drop_node(&mut self, node: NodeId) {
+        self.ids.remove(&node);
+        self.pages.remove(&node);
+        self.dated.remove(&node);
+        self.attributes.remove(&node);
+        self.names.retain(|(parent, _), believed| *parent != node && believed.what != Some(node));
+    }
+
+    fn doubt_attributes(&mut self, node: NodeId) {
+        self.clock += 1;
+        self.attributes.remove(&node);
+        self.forgotten.insert(node, self.clock);
+    }
+
+    /// It is told to forget something.
+    pub(crate) fn forgets(&mut self, what: &Invalidate) {
+        match what {
+            Invalidate::Node { node, offset, .. } => {
+                if *offset >= 0 {
+                    self.drop_pages(*node);
+                }
+                // Of a node that is not there nothing is forgotten.
+                if self.ids.contains_key(node) {
+                    self.doubt_attributes(*node);
+                }
+                for asked in self.asked.values_mut().filter(|asked| !asked.forgotten.is_empty()) {
+                    asked.forgotten_behind.insert(*node);
+                }
+            }
+            Invalidate::Entry { parent, name } => {
+                let place = (*parent, name.clone());
+                self.names.remove(&place);
+                for asked in self.asked.values_mut().filter(|asked| asked.matter.locks(*parent)) {
+                    asked.forgotten.insert(place.clone());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! What a call is about, as far as a kernel takes something in by its answer.
+
+use super::Place;
+use std::collections::BTreeSet;
+use wirefs_client::call::{Call, Handle, NodeId};
+
+#[derive(Clone, Debug)]
+pub(super) enum Matter {
+    /// An entry, or none.
+    Name(NodeId, Vec<u8>),
+    /// Attributes.
+    Node(NodeId),
+    /// A listing.
+    Directory(NodeId),
+    /// Contents, from there on.
+    Contents(NodeId, u64),
+    /// Whether to keep contents.
+    Open(NodeId),
+    /// Own contents, to there.
+    Write(NodeId, u64),
+    /// Own changes: of names in these directories, of these nodes' attributes.
+    Change { names: Vec<Place>, nodes: Vec<NodeId>, made: Option<Place> },
+    /// A rename, which takes what is believed of the old name to the new one.
+    Rename { from: Place, to: Place, is_exchange: bool },
+}
+
+impl Matter {
+    pub(super) fn of(call: &Call<'_>, bypassing: &BTreeSet<Handle>) -> Option<Matter> {
+        let name = |parent: NodeId, name: &[u8]| (parent, name.to_vec());
+        let change = |names: Vec<Place>, nodes: Vec<NodeId>| Matter::Change { names, nodes, made: None };
+        let makes = |place: Place, nodes: Vec<NodeId>| Matter::Change {
+            names: vec![place.clone()],
+            nodes,
+            made: Some(place),
+        };
+        Some(match *call {
+            Call::Lookup { parent, name } => Matter::Name(parent, name.to_vec()),
+            Call::Getattr { node, .. } => Matter::Node(node),
+            Call::Readdir { node, .. } => Matter::Directory(node),
+            Call::Read { handle, .. } if bypassing.contains(&handle) => return None,
+            Call::Read { node, offset, .. } => Matter::Contents(node, offset),
+            Call::Open { node, .. } => Matter::Open(node),
+            Call::Write { node, offset, data, .. } => Matter::Write(node, offset + data.len() as u64),
+            Call::Setattr { node, .. } => change(vec![], vec![node]),
+            Call::Create { parent, name: of, .. }
+            | Call::Mkdir { parent, name: of, .. }
+            | Call::Symlink { parent, name: of, .. } => makes(name(parent, of), vec![parent]),
+            Call::Link { node, parent, name: of } => makes(name(parent, of), vec![parent, node]),
+            Call::Unlink { parent, name: of } | Call::Rmdir { parent, name: of } => {
+                change(vec![name(parent, of)], vec![parent])
+            }
+            Call::Rename { parent, name: of, to_parent, to_name, flags } => Matter::Rename {
+                from: name(parent, of),
+                to: name(to_parent, to_name),
+                is_exchange: flags & 2 != 0,
+            },
+            _ => return None,
+        })
+    }
+
+    pub(super) fn changes_names_in(&self) -> Vec<NodeId> {
+        match self {
+            Matter::Change { names, .. } => names.iter().map(|(dir, _)| *dir).collect(),
+            Matter::Rename { from, to, .. } => vec![from.0, to.0],
+            Matter::Name(..)
+            | Matter::Node(_)
+            | Matter::Directory(_)
+            | Matter::Contents(..)
+            | Matter::Write(..)
+            | Matter::Open(_) => vec![],
+        }
+    }
+
+    /// The directory that it looks names up in.
+    pub(super) fn looks_in(&self) -> Option<NodeId> {
+        match self {
+            Matter::Name(dir, _) | Matter::Directory(dir) => Some(*dir),
+            Matter::Node(_)
+            | Matter::Contents(..)
+            | Matter::Open(_)
+            | Matter::Write(..)
+            | Matter::Change { .. }
+            | Matter::Rename { .. } => None,
+        }
+    }
+
+    /// Whether it holds the lock of this directory, for which waits who is to forget a name in it.
+    pub(super) fn locks(&self, dir: NodeId) -> bool {
+        self.looks_in() == Some(dir) || self.changes_names_in().contains(&dir)
+    }
+}

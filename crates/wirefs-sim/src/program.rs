@@ -1,0 +1,204 @@
+//! Programs of a client: what they do through their kernel, which answers what it can from its memory.
+
+mod answers;
+mod choice;
+mod memory;
+pub(crate) mod own;
+mod start;
+
+use own::Own;
+use std::collections::{BTreeMap, BTreeSet};
+use wirefs_client::call::{CallId, Entry, Handle, NodeId, ROOT};
+use wirefs_op::{FileId, Kind, Time};
+
+/// Names that the programs use in each directory.
+pub(crate) const NAMES: [&[u8]; 4] = [b"a", b"b", b"c", b"d"];
+/// Programs of each client.
+const THREADS: usize = 3;
+
+/// A name in a directory, and which directory that is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) node: NodeId,
+    pub(crate) dir: FileId,
+    pub(crate) name: &'static [u8],
+}
+
+/// A change of names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Renaming {
+    Create,
+    Mkdir,
+    Symlink,
+    Link(NodeId),
+    Unlink,
+    Rmdir,
+    /// With the flags of `renameat2`.
+    Rename(u32),
+}
+
+/// How an open file is closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Closing {
+    Fsync,
+    Flush,
+    Release,
+}
+
+/// One thing that a program does.
+#[derive(Clone, Debug)]
+pub(crate) enum Deed {
+    Look(Place),
+    Stat(NodeId),
+    Names(Renaming, Vec<Place>),
+    Open(NodeId, bool),
+    /// The attributes are looked at first, then the contents.
+    Read {
+        node: NodeId,
+        handle: Handle,
+        offset: u64,
+        count: u32,
+        has_attributes: bool,
+    },
+    Write {
+        node: NodeId,
+        handle: Handle,
+        own: usize,
+    },
+    Set {
+        node: NodeId,
+        own: usize,
+    },
+    Close(NodeId, Handle, Closing),
+    List {
+        node: NodeId,
+        dir: FileId,
+        handle: Option<Handle>,
+        offset: u64,
+        listed: Vec<(Vec<u8>, FileId)>,
+    },
+    CloseList(NodeId, Handle),
+}
+
+impl Deed {
+    /// The nodes that it uses.
+    pub(crate) fn nodes(&self) -> Vec<NodeId> {
+        match self {
+            Deed::Look(place) => vec![place.node],
+            Deed::Names(renaming, places) => {
+                let linked = match renaming {
+                    Renaming::Link(node) => Some(*node),
+                    Renaming::Create
+                    | Renaming::Mkdir
+                    | Renaming::Symlink
+                    | Renaming::Unlink
+                    | Renaming::Rmdir
+                    | Renaming::Rename(_) => None,
+                };
+                places.iter().map(|place| place.node).chain(linked).collect()
+            }
+            Deed::Stat(node)
+            | Deed::Open(node, _)
+            | Deed::Read { node, .. }
+            | Deed::Write { node, .. }
+            | Deed::Set { node, .. }
+            | Deed::Close(node, ..)
+            | Deed::List { node, .. }
+            | Deed::CloseList(node, _) => vec![*node],
+        }
+    }
+}
+
+/// A program that waits.
+#[derive(Clone, Debug)]
+pub(crate) struct Busy {
+    pub(crate) deed: Deed,
+    pub(crate) began: Time,
+    /// Which call is under way.
+    call: Option<CallId>,
+}
+
+/// An open file.
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    node: NodeId,
+    handle: Handle,
+    writes: bool,
+}
+
+/// What the programs of one client have and do.
+#[derive(Debug, Default)]
+pub(crate) struct Program {
+    threads: Vec<Option<Busy>>,
+    pub(crate) nodes: BTreeMap<NodeId, (FileId, Kind)>,
+    lookups: BTreeMap<NodeId, u64>,
+    handles: Vec<Open>,
+    pub(crate) own: Vec<Own>,
+    /// A change of names was given up, and may be done later.
+    pub(crate) has_given_up: bool,
+    /// What was looked up last.
+    pub(crate) found: Option<NodeId>,
+}
+
+impl Program {
+    pub(crate) fn new(root: FileId) -> Program {
+        Program {
+            threads: (0..THREADS).map(|_| None).collect(),
+            nodes: BTreeMap::from([(ROOT, (root, Kind::Directory))]),
+            ..Program::default()
+        }
+    }
+
+    /// Those that wait.
+    pub(crate) fn busy(&self) -> impl Iterator<Item = &Busy> {
+        self.threads.iter().flatten()
+    }
+
+    fn uses(&self, node: NodeId) -> bool {
+        self.busy().any(|busy| busy.deed.nodes().contains(&node))
+            || self.handles.iter().any(|open| open.node == node)
+    }
+
+    /// Whether a program writes the file, or changes its attributes: a kernel lets one at a time.
+    fn is_writing(&self, node: NodeId) -> bool {
+        self.busy().any(|busy| match busy.deed {
+            Deed::Write { node: of, .. } | Deed::Set { node: of, .. } => of == node,
+            _ => false,
+        })
+    }
+
+    fn is_reading(&self, node: NodeId) -> bool {
+        self.busy().any(|busy| matches!(busy.deed, Deed::Read { node: of, .. } if of == node))
+    }
+
+    fn is_renaming(&self) -> bool {
+        self.busy().any(|busy| matches!(busy.deed, Deed::Names(..)))
+    }
+
+    fn place(&self, node: NodeId, name: &'static [u8]) -> Option<Place> {
+        let (dir, _) = *self.nodes.get(&node)?;
+        Some(Place { node, dir, name })
+    }
+
+    /// An answer brought a node.
+    fn meets(&mut self, entry: &Entry) {
+        self.nodes.insert(entry.node, (entry.stat.id, entry.stat.kind));
+        *self.lookups.entry(entry.node).or_default() += 1;
+    }
+
+    /// The open files.
+    pub(crate) fn opened(&self) -> Vec<(NodeId, Handle)> {
+        self.handles.iter().map(|open| (open.node, open.handle)).collect()
+    }
+
+    /// Under which handle a file was opened last.
+    pub(crate) fn last_opened(&self, node: NodeId) -> Option<Handle> {
+        self.handles.iter().rev().find(|open| open.node == node).map(|open| open.handle)
+    }
+
+    /// The files that it knows.
+    fn files(&self) -> BTreeSet<NodeId> {
+        let files = self.nodes.iter().filter(|(_, (_, kind))| *kind == Kind::File);
+        files.map(|(node, _)| *node).collect()
+    }
+}

@@ -1,0 +1,184 @@
+//! What a program does next.
+
+use super::{Closing, Deed, NAMES, Open, Place, Renaming, THREADS};
+use crate::program::own::{Edit, Own};
+use crate::world::{Event, World};
+use bytes::Bytes;
+use wirefs_client::call::{Call, NodeId, ROOT};
+use wirefs_op::Kind;
+
+impl World {
+    /// The programs of a client begin.
+    pub(crate) fn begin_programs(&mut self, index: usize) {
+        let Some(life) = self.seats.get(index).map(|seat| seat.life) else { return };
+        for thread in 0..THREADS {
+            let delay = self.delay(self.plan.think);
+            self.after(delay, Event::Think(index, life, thread));
+        }
+    }
+
+    /// A program is ready for the next thing.
+    pub(super) fn thinks(&mut self, index: usize, thread: usize) {
+        let Some(life) = self.seats.get(index).map(|seat| seat.life) else { return };
+        let mut delay = self.delay(self.plan.think);
+        // Now and then it is long idle, so that leases have to be kept alive.
+        if self.dice.chance(1, 40) {
+            delay = self.delay((1_000_000, 12_000_000));
+        }
+        self.after(delay, Event::Think(index, life, thread));
+    }
+
+    /// A program does something.
+    pub(crate) fn think(&mut self, index: usize, life: u64, thread: usize) {
+        let Some(seat) = self.seats.get(index) else { return };
+        let is_free = seat.program.threads.get(thread).is_some_and(Option::is_none);
+        if seat.life != life || seat.client.is_none() || !is_free || self.is_resting() {
+            return;
+        }
+        self.operations_left -= 1;
+        self.record.operations += 1;
+        match self.choose(index) {
+            Some(deed) => self.start(index, thread, deed),
+            None => self.thinks(index, thread),
+        }
+    }
+
+    fn choose(&mut self, index: usize) -> Option<Deed> {
+        let what = self.dice.below(28);
+        let node = self.some_directory_of(index)?;
+        let name = self.dice.one_of(&NAMES);
+        let place = self.seats.get(index)?.program.place(node, name)?;
+        match what {
+            0..6 => Some(Deed::Look(place)),
+            6..13 => self.choose_names(index, place),
+            13 => Some(Deed::List { node, dir: place.dir, handle: None, offset: 0, listed: Vec::new() }),
+            14 => Some(Deed::Stat(node)),
+            _ => self.choose_file(index, what),
+        }
+    }
+
+    fn some_directory_of(&mut self, index: usize) -> Option<NodeId> {
+        if self.dice.chance(2, 5) {
+            return Some(ROOT);
+        }
+        let nodes = &self.seats.get(index)?.program.nodes;
+        let known: Vec<NodeId> =
+            nodes.iter().filter(|(_, (_, kind))| *kind == Kind::Directory).map(|(node, _)| *node).collect();
+        let at = self.dice.below(known.len() as u64) as usize;
+        known.get(at).copied()
+    }
+
+    fn choose_names(&mut self, index: usize, place: Place) -> Option<Deed> {
+        if self.seats.get(index)?.program.is_renaming() {
+            return None;
+        }
+        let one = |renaming| Some(Deed::Names(renaming, vec![place.clone()]));
+        match self.dice.below(14) {
+            0..5 => one(Renaming::Create),
+            5 => one(Renaming::Mkdir),
+            6 => one(Renaming::Symlink),
+            7 => one(Renaming::Link(self.some_file_of(index)?)),
+            8..10 => one(Renaming::Unlink),
+            10 => one(Renaming::Rmdir),
+            _ => {
+                let other = self.some_directory_of(index)?;
+                let name = self.dice.one_of(&NAMES);
+                let to = self.seats.get(index)?.program.place(other, name)?;
+                let flags = self.dice.one_of(&[0, 0, 0, 1, 2]);
+                Some(Deed::Names(Renaming::Rename(flags), vec![place, to]))
+            }
+        }
+    }
+
+    fn some_file_of(&mut self, index: usize) -> Option<NodeId> {
+        let files: Vec<NodeId> = self.seats.get(index)?.program.files().into_iter().collect();
+        let at = self.dice.below(files.len() as u64) as usize;
+        files.get(at).copied()
+    }
+
+    fn choose_file(&mut self, index: usize, what: u64) -> Option<Deed> {
+        let node = self.some_file_of(index)?;
+        let opened = self.seats.get(index)?.program.handles.len() as u64;
+        let at = self.dice.below(opened) as usize;
+        let open = self.seats.get(index)?.program.handles.get(at).copied();
+        match (what, open) {
+            (15..18, _) => Some(Deed::Open(node, self.dice.chance(2, 3))),
+            (18..21, Some(Open { node, handle, .. })) => {
+                // A kernel tears what is read while it is written.
+                if self.seats.get(index)?.program.is_writing(node) {
+                    return None;
+                }
+                let offset = self.dice.one_of(&[0, 0, 0, 100, 5000]);
+                let count = self.dice.one_of(&[300_000, 4096, 10]);
+                Some(Deed::Read { node, handle, offset, count, has_attributes: false })
+            }
+            (21..24, Some(Open { node, handle, writes: true })) => {
+                let offset = self.dice.one_of(&[0, 0, 0, 7, 100, 4096]);
+                let len = self.dice.one_of(&[40, 40, 2000, 1, 5000, 20_000]);
+                let data = self.contents(index, len).to_vec();
+                let own = self.edit(index, node, Edit::Write { offset, data })?;
+                Some(Deed::Write { node, handle, own })
+            }
+            (24, _) => {
+                let edit = if self.dice.chance(1, 2) {
+                    Edit::Size(self.dice.one_of(&[0, 10, 3000, 9000]))
+                } else {
+                    Edit::Mode(0o400 + self.dice.below(0o300) as u32)
+                };
+                let own = self.edit(index, node, edit)?;
+                Some(Deed::Set { node, own })
+            }
+            (25, Some(Open { node, handle, .. })) => {
+                let closing = self.dice.one_of(&[0, 1, 2, 2]);
+                let closing = [Closing::Fsync, Closing::Flush, Closing::Release].get(closing)?;
+                let is_shared =
+                    self.seats.get(index)?.program.busy().any(|busy| busy.deed.nodes().contains(&node));
+                (*closing != Closing::Release || !is_shared).then_some(Deed::Close(node, handle, *closing))
+            }
+            (26, _) => {
+                self.forget(index, node);
+                None
+            }
+            _ => Some(Deed::Stat(node)),
+        }
+    }
+
+    /// Notes an own change that begins, if nobody else changes the file here.
+    fn edit(&mut self, index: usize, node: NodeId, edit: Edit) -> Option<usize> {
+        let began = self.now;
+        let program = &mut self.seats.get_mut(index)?.program;
+        let (file, _) = *program.nodes.get(&node)?;
+        if program.is_writing(node) || program.is_reading(node) {
+            return None;
+        }
+        program.own.push(Own { file, edit, began, done: None, failed: false, applied: None });
+        Some(program.own.len() - 1)
+    }
+
+    /// So many bytes that nobody wrote before.
+    pub(crate) fn contents(&mut self, by: usize, len: usize) -> Bytes {
+        self.written += 1;
+        let mark = [self.written as u8, (self.written >> 8) as u8 ^ by as u8, 0xa0 | by as u8 & 15];
+        mark.into_iter().cycle().take(len).collect()
+    }
+
+    /// The kernel has no room for a node any more.
+    fn forget(&mut self, index: usize, node: NodeId) {
+        let Some(seat) = self.seats.get_mut(index) else { return };
+        if seat.program.uses(node) {
+            return;
+        }
+        seat.program.nodes.remove(&node);
+        if let Some(count) = seat.program.lookups.remove(&node) {
+            self.call(index, Call::Forget { node, count });
+        }
+    }
+
+    /// All nodes are given back.
+    pub(crate) fn forget_all(&mut self, index: usize) {
+        let Some(seat) = self.seats.get_mut(index) else { return };
+        for (node, count) in std::mem::take(&mut seat.program.lookups) {
+            self.call(index, Call::Forget { node, count });
+        }
+    }
+}

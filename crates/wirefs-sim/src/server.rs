@@ -1,0 +1,326 @@
+//! The server: the core, its jobs at the tree, and what becomes of it.
+
+mod granting;
+mod lives;
+mod outside;
+pub(crate) mod plain;
+
+use crate::flaw::Flaw;
+use crate::truth::{By, Change, Fact};
+use crate::world::{Event, World};
+use bytes::Bytes;
+use granting::Granting;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+use wirefs_model::ModelTree;
+use wirefs_op::message::attach::Watch;
+use wirefs_op::message::version::BootId;
+use wirefs_op::{NOTAG, Reply, Tag, Time};
+use wirefs_server::{
+    ConnectionKey, Input, Job, JobKey, Order, Output, Outside, SessionKey, Sessions, Terms, Tree,
+};
+
+/// How often the server's time passes.
+const TICK: Duration = Duration::from_millis(500);
+/// The watch notices within this, in microseconds.
+const WATCH: (u64, u64) = (0, 300_000);
+/// So long a change may wait for others: for a silent one until its leases are over, for one that is heard until it is
+/// expelled, and what comes between.
+const WAIT_MAX: Duration = Duration::from_secs(75);
+/// So long one waits for others who are there and answer, beside the time that their answers take.
+const WAIT_CALM: Duration = Duration::from_secs(4);
+/// A change that waited so long waited for somebody silent.
+const WAITED_OUT: Duration = Duration::from_secs(9);
+
+/// The server, its tree, and what it is about to do.
+pub(crate) struct Server {
+    pub(crate) sessions: Sessions,
+    pub(crate) tree: ModelTree,
+    pub(crate) boot: BootId,
+    /// Which life of the process.
+    pub(crate) life: u64,
+    pub(crate) is_up: bool,
+    /// It is about to end in order.
+    is_draining: bool,
+    stopped: BTreeSet<JobKey>,
+    /// When changes were put aside first.
+    waiting: BTreeMap<JobKey, Time>,
+    /// Whose the sessions are that the tree knows: which client, and which life of it.
+    attached: BTreeMap<SessionKey, (usize, u64)>,
+    connections: u64,
+    /// The change whose reply is about to be sent.
+    answering: Option<usize>,
+}
+
+impl Server {
+    pub(crate) fn new(tree: ModelTree) -> Server {
+        let boot = BootId(1);
+        Server {
+            sessions: Sessions::leasing(boot, Terms::new(Watch::Filesystem)),
+            tree,
+            boot,
+            life: 0,
+            is_up: true,
+            is_draining: false,
+            stopped: BTreeSet::new(),
+            waiting: BTreeMap::new(),
+            attached: BTreeMap::new(),
+            connections: 0,
+            answering: None,
+        }
+    }
+
+    pub(crate) fn new_connection(&mut self) -> ConnectionKey {
+        self.connections += 1;
+        ConnectionKey(self.connections)
+    }
+
+    /// Whether nothing is left to do for anybody.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.is_up && self.sessions.jobs() == 0 && self.waiting.is_empty() && !self.sessions.is_recalling()
+    }
+}
+
+impl World {
+    /// The server's clock.
+    pub(crate) fn server_now(&self) -> Time {
+        match self.flaw {
+            Some(Flaw::FencesEarly) => Time(self.now.0 * 2),
+            _ => self.now,
+        }
+    }
+
+    pub(crate) fn tell_server(&mut self, input: Input) {
+        let now = self.server_now();
+        self.server.sessions.handle(now, input);
+        self.follow_server();
+    }
+
+    /// Does what the server says.
+    pub(crate) fn follow_server(&mut self) {
+        while let Some(output) = self.server.sessions.poll() {
+            self.carry_out(output);
+        }
+    }
+
+    fn carry_out(&mut self, output: Output) {
+        let life = self.server.life;
+        match output {
+            Output::Reply { connection, tag, reply } => self.reply(connection, tag, &reply),
+            Output::Execute(job) if job.is_again && self.flaw == Some(Flaw::LosesTheParked) => {}
+            Output::Execute(job) => {
+                let delay = self.delay(self.plan.server);
+                self.after(delay, Event::Execute(life, Box::new(job)));
+            }
+            Output::Stop(key) => {
+                self.server.stopped.insert(key);
+            }
+            Output::Attach { connection, session, path, .. } => {
+                if let Some(wire) = self.wires.get(&connection) {
+                    self.server.attached.insert(session, (wire.seat, wire.life));
+                }
+                let result = self.server.tree.attach(session, &path);
+                let now = self.server_now();
+                self.server.sessions.handle(now, Input::Attached { connection, session, result });
+            }
+            Output::EndSession(session) => self.end_session(session),
+            Output::Verify { id, name } => {
+                let delay = self.delay(WATCH);
+                let outside = Outside::Changed { id, name, version: None };
+                self.after(delay, Event::Outside(life, outside));
+            }
+            Output::Close { connection, why } => {
+                self.record.closes += 1;
+                self.note(|| format!("server closes connection {}: {why}", connection.0));
+                self.close(connection, crate::wire::Way::Down);
+                self.tidy_wire(connection);
+            }
+        }
+    }
+
+    /// What the server says by itself.
+    fn reply(&mut self, connection: ConnectionKey, tag: Tag, reply: &Reply) {
+        match reply {
+            Reply::Recall(_) => self.record.recalls += 1,
+            Reply::Error(error) if tag == NOTAG => {
+                // Only what may be: no room for what the session left behind.
+                let text = error.ename.to_string();
+                self.note(|| format!("server refuses connection {}: {text}", connection.0));
+            }
+            Reply::Put(_) | Reply::Remove(_) | Reply::Rename(_) | Reply::Link(_) => {
+                self.record.replayed += u64::from(self.server.answering.is_none());
+            }
+            _ => {}
+        }
+        let change = if matches!(reply, Reply::Recall(_)) { None } else { self.server.answering.take() };
+        self.send_down(connection, tag, reply, change);
+    }
+
+    pub(crate) fn server_receives(&mut self, connection: ConnectionKey, body: Bytes) {
+        let is_there = self.wires.get(&connection).is_some_and(|wire| wire.at_server);
+        if is_there && self.server.is_up {
+            self.tell_server(Input::Received(connection, body));
+        }
+    }
+
+    /// The server finds a connection closed.
+    pub(crate) fn server_loses(&mut self, connection: ConnectionKey) {
+        let Some(wire) = self.wires.get_mut(&connection).filter(|wire| wire.at_server) else { return };
+        wire.at_server = false;
+        self.tell_server(Input::Disconnected(connection));
+        self.tidy_wire(connection);
+    }
+
+    pub(crate) fn execute(&mut self, life: u64, job: Box<Job>) {
+        if life != self.server.life {
+            return;
+        }
+        if self.server.stopped.remove(&job.key) {
+            return self.tell_server(Input::Finished(job.key));
+        }
+        self.note(|| format!("server does {:?} {}", job.key, job.request.name()));
+        let now = self.server_now();
+        let (key, flaw) = (job.key, self.flaw);
+        let mut granting = Granting {
+            sessions: &mut self.server.sessions,
+            flaw,
+            now,
+            job: key,
+            replies: Vec::new(),
+            is_parked: false,
+        };
+        self.server.tree.serve(job.session, job.request.clone(), &mut granting);
+        let Granting { replies, is_parked, .. } = granting;
+        self.follow_server();
+        if is_parked {
+            self.record.parked += u64::from(!job.is_again);
+            self.server.waiting.entry(key).or_insert(self.now);
+            self.note(|| format!("server puts {key:?} aside"));
+            return self.tell_server(Input::Parked(key, job.request.clone()));
+        }
+        self.begins_at_last(key);
+        let change = self.changed(&job);
+        let delay = self.delay(self.plan.server);
+        self.after(delay, Event::Queue(life, job, replies, change));
+    }
+
+    /// A job waits for nobody any more.
+    fn begins_at_last(&mut self, key: JobKey) {
+        let Some(since) = self.server.waiting.remove(&key) else { return };
+        let waited = self.now.since(since);
+        self.record.waited_out += u64::from(waited > WAITED_OUT);
+        self.note(|| format!("server goes on with {key:?}, which waited for {} ms", waited.as_millis()));
+        self.check_wait(key, waited);
+    }
+
+    fn check_wait(&mut self, key: JobKey, waited: Duration) {
+        let calm = WAIT_CALM
+            + Duration::from_micros(4 * (self.plan.wire.1 + self.plan.kernel.1 + self.plan.server.1));
+        let most = if self.plan.troubles.is_calm() { calm } else { WAIT_MAX };
+        if waited > most {
+            self.fail(format!("{key:?} waited for others for {} ms", waited.as_millis()));
+        }
+    }
+
+    /// Whatever waits has not waited for too long.
+    fn check_waits(&mut self) {
+        let waits: Vec<(JobKey, Duration)> =
+            self.server.waiting.iter().map(|(key, since)| (*key, self.now.since(*since))).collect();
+        for (key, waited) in waits {
+            self.check_wait(key, waited);
+        }
+    }
+
+    /// What a job may have changed is looked at.
+    fn changed(&mut self, job: &Job) -> Option<usize> {
+        let mut change = None;
+        let mut by = By::Nobody;
+        // Its connection may be gone, and another brings the reply.
+        let asker = self.server.attached.get(&job.session).copied();
+        if let (Some((seat, life)), Order::Change) = (asker, job.order) {
+            change = Some(self.truth.changes.len());
+            by = By::Client(self.truth.changes.len());
+            let is_gone = self.seats.get(seat).is_none_or(|seat| {
+                seat.life != life || !job.connection.is_some_and(|connection| seat.uses(connection))
+            });
+            let answered = is_gone.then(|| self.now + self.plan.lost_is_told());
+            self.truth.changes.push(Change { seat, life, answered });
+        } else if job.order == Order::Free {
+            return None;
+        }
+        self.record.changes += u64::from(job.order == Order::Change);
+        let facts = self.truth.look(&self.server.tree, self.now, by);
+        self.note(|| format!("server has changed {facts:?} by {by:?}"));
+        if let Some(change) = change {
+            self.applied(change, &job.request);
+        }
+        self.check_kernels(&facts);
+        change
+    }
+
+    /// The replies to a job stand in its connection's queue.
+    pub(crate) fn queue(&mut self, life: u64, job: &Job, replies: Vec<Reply>, change: Option<usize>) {
+        if life != self.server.life {
+            return;
+        }
+        for mut reply in replies {
+            if let Reply::Commit(commit) = &mut reply {
+                commit.boot = self.server.boot;
+            }
+            match (job.order, job.connection) {
+                // The core knows where a change is waited for by now.
+                (Order::Change, _) => {
+                    self.server.answering = change;
+                    self.tell_server(Input::Answered(job.key, reply));
+                    self.server.answering = None;
+                }
+                (Order::Turn | Order::Free, Some(connection)) => {
+                    self.send_down(connection, job.tag, &reply, change);
+                }
+                (Order::Turn | Order::Free, None) => {}
+            }
+        }
+        self.tell_server(Input::Finished(job.key));
+    }
+
+    pub(crate) fn tick_server(&mut self, life: u64) {
+        if life != self.server.life || !self.server.is_up {
+            return;
+        }
+        self.tell_server(Input::Tick);
+        self.check_waits();
+        self.ends_in_order();
+        self.after(TICK, Event::TickServer(life));
+    }
+
+    /// The tree forgets a session, and what its closing changes is reported as from outside.
+    fn end_session(&mut self, session: SessionKey) {
+        self.server.attached.remove(&session);
+        self.server.tree.end(session);
+        let facts = self.truth.look(&self.server.tree, self.now, By::Outside);
+        self.watch(&facts);
+    }
+
+    /// The watch reports what it saw, in a while.
+    pub(crate) fn watch(&mut self, facts: &[Fact]) {
+        if self.flaw == Some(Flaw::WatchesNothing) {
+            return;
+        }
+        let life = self.server.life;
+        for fact in facts {
+            let (id, name) = match fact {
+                Fact::Name(dir, name) => (*dir, Some(Bytes::copy_from_slice(name))),
+                Fact::Object(id) => (*id, None),
+            };
+            let delay = self.delay(WATCH);
+            self.after(delay, Event::Outside(life, Outside::Changed { id, name, version: None }));
+        }
+    }
+
+    pub(crate) fn outside_is_noticed(&mut self, life: u64, outside: Outside) {
+        if life == self.server.life && self.server.is_up {
+            self.note(|| format!("server notices {outside:?}"));
+            self.tell_server(Input::Outside(outside));
+        }
+    }
+}

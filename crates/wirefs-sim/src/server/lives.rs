@@ -1,0 +1,96 @@
+//! The server dies, or ends in order, and is started again.
+
+use crate::flaw::Flaw;
+use crate::server::TICK;
+use crate::wire::Way;
+use crate::world::{Event, World};
+use wirefs_op::message::attach::Watch;
+use wirefs_op::message::version::BootId;
+use wirefs_server::{ConnectionKey, Input, RECOVERY, SessionKey, Sessions, Terms, Tree};
+
+/// How long it is away, in microseconds.
+const AWAY: (u64, u64) = (10_000, 6_000_000);
+
+impl World {
+    /// The process dies, and with its machine perhaps; what it had carried out stays.
+    pub(crate) fn crash_server(&mut self, with_machine: bool) {
+        if !self.server.is_up {
+            return;
+        }
+        self.note(|| format!("the server{} crashes", if with_machine { "'s machine" } else { "" }));
+        self.record.server_crashes += 1;
+        if with_machine {
+            self.record.boots += 1;
+            self.server.boot = BootId(self.server.boot.0 + 1);
+        }
+        self.server_is_gone(with_machine);
+        // What took the server away may keep a client away for longer.
+        if self.dice.chance(1, 2) {
+            let seat = self.dice.below(self.seats.len() as u64) as usize;
+            self.stall(seat);
+        }
+        let delay = self.delay(AWAY);
+        self.after(delay, Event::StartServer(true));
+    }
+
+    /// Leases are taken back, what runs finishes, then it ends.
+    pub(crate) fn drain_server(&mut self) {
+        if self.server.is_up && !self.server.is_draining {
+            self.note(|| "the server is told to end".into());
+            self.record.server_ends += 1;
+            self.server.is_draining = true;
+            self.tell_server(Input::Drain);
+        }
+    }
+
+    pub(super) fn ends_in_order(&mut self) {
+        if !self.server.is_draining || self.server.sessions.jobs() > 0 || self.server.sessions.is_recalling()
+        {
+            return;
+        }
+        let are_leases_out = self.server.sessions.are_leases_out();
+        self.tell_server(Input::Stop);
+        self.server_is_gone(false);
+        let delay = self.delay(AWAY);
+        self.after(delay, Event::StartServer(are_leases_out));
+    }
+
+    fn server_is_gone(&mut self, in_silence: bool) {
+        self.server.is_up = false;
+        self.server.is_draining = false;
+        self.server.life += 1;
+        self.server.stopped.clear();
+        self.server.waiting.clear();
+        let sessions: Vec<SessionKey> = self.server.attached.keys().copied().collect();
+        for session in sessions {
+            self.server.attached.remove(&session);
+            self.server.tree.end(session);
+        }
+        self.truth.look(&self.server.tree, self.now, crate::truth::By::Outside);
+        let open = self.wires.iter().filter(|(_, wire)| wire.at_server);
+        for connection in open.map(|(key, _)| *key).collect::<Vec<ConnectionKey>>() {
+            if in_silence && self.dice.chance(1, 2) {
+                if let Some(wire) = self.wires.get_mut(&connection) {
+                    wire.at_server = false;
+                }
+                self.falls_silent(connection, Way::Down);
+            } else {
+                self.close(connection, Way::Down);
+            }
+            self.tidy_wire(connection);
+        }
+    }
+
+    /// It is there again. After an unclean end it lets nothing change before nobody believes the leases of the former.
+    pub(crate) fn start_server(&mut self, waits: bool) {
+        let now = self.server_now();
+        let waits = waits && self.flaw != Some(Flaw::StartsAtOnce);
+        let recovering_until = waits.then(|| now + RECOVERY);
+        let terms = Terms { watch: Watch::Filesystem, recovering_until };
+        self.server.sessions = Sessions::leasing(self.server.boot, terms);
+        self.server.is_up = true;
+        let life = self.server.life;
+        self.note(|| format!("the server starts, recovering until {recovering_until:?}"));
+        self.after(TICK, Event::TickServer(life));
+    }
+}

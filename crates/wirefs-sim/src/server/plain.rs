@@ -1,0 +1,27 @@
+//! A request to the tree on behalf of nobody whom anything was promised.
+
+use wirefs_model::ModelTree;
+use wirefs_op::{Reply, Request};
+use wirefs_server::{Replies, SessionKey, Stopped, Tree};
+
+struct Collected(Vec<Reply>);
+
+impl Replies for Collected {
+    fn send(&mut self, reply: Reply) -> Result<(), Stopped> {
+        self.0.push(reply);
+        Ok(())
+    }
+
+    fn is_stopped(&self) -> bool {
+        false
+    }
+
+    fn wait(&mut self) {}
+}
+
+/// What the tree replies.
+pub(crate) fn serve(tree: &ModelTree, session: SessionKey, request: Request) -> Vec<Reply> {
+    let mut collected = Collected(Vec::new());
+    tree.serve(session, request, &mut collected);
+    collected.0
+}

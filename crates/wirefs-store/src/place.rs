@@ -1,0 +1,127 @@
+//! The directory of one source, which one mount uses at a time.
+
+use crate::snapshot::{self, Snapshot, Taken};
+use crate::sum;
+use rustix::fs::{FlockOperation, Mode, OFlags};
+use std::fs::{DirBuilder, File};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// Why a directory cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum PlaceError {
+    /// Another mount uses it.
+    #[error("another mount of the same source uses {0}")]
+    Busy(PathBuf),
+    /// Others could write there.
+    #[error("{0} is not a directory that only this user can change")]
+    Foreign(PathBuf),
+    /// The system refuses.
+    #[error("cannot use {0}: {1}")]
+    System(PathBuf, #[source] io::Error),
+}
+
+/// A directory that is locked for as long as this lives.
+#[derive(Debug)]
+pub struct Place {
+    dir: PathBuf,
+    _lock: File,
+}
+
+/// The name of the directory for a source: the carrier's address, the directory at the server, the user who sees it.
+pub fn name_of(address: &[u8], path: &[u8], user: u32) -> String {
+    let lengths = [address.len() as u64, path.len() as u64, u64::from(user)].map(u64::to_le_bytes);
+    sum::name(&[&lengths.concat(), address, path])
+}
+
+impl Place {
+    /// Makes the directory, readable by this user alone, and locks it.
+    ///
+    /// # Errors
+    /// It is in use, not this user's alone, or cannot be made.
+    pub fn open(dir: &Path) -> Result<Place, PlaceError> {
+        let system = |error| PlaceError::System(dir.to_path_buf(), error);
+        DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(system)?;
+        let found = std::fs::symlink_metadata(dir).map_err(system)?;
+        let ours = rustix::process::geteuid().as_raw();
+        if !found.is_dir() || found.uid() != ours || found.mode() & 0o077 != 0 {
+            return Err(PlaceError::Foreign(dir.to_path_buf()));
+        }
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let lock = rustix::fs::open(dir.join("lock"), flags, Mode::RUSR | Mode::WUSR)
+            .map_err(|errno| system(errno.into()))?;
+        match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Place { dir: dir.to_path_buf(), _lock: File::from(lock) }),
+            Err(rustix::io::Errno::WOULDBLOCK) => Err(PlaceError::Busy(dir.to_path_buf())),
+            Err(errno) => Err(system(errno.into())),
+        }
+    }
+
+    /// The directory.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Reads the snapshot and removes it, for good: it counts once. A damaged one is removed as well, and said to be so.
+    ///
+    /// # Errors
+    /// It is there and cannot be removed: then it must not be used.
+    ///
+    /// # Cost
+    /// One fsync when there is one.
+    pub fn take_snapshot(&self) -> io::Result<Taken> {
+        let path = self.dir.join(snapshot::NAME);
+        let taken = match File::open(&path) {
+            Ok(file) => snapshot::read(file).map_or(Taken::Damaged, Taken::Sound),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Taken::None),
+            Err(_) => Taken::Damaged,
+        };
+        remove(&path)?;
+        self.settle()?;
+        Ok(taken)
+    }
+
+    /// Leaves a snapshot for the next mount.
+    ///
+    /// # Errors
+    /// The disk is full, or worse; nothing is left then.
+    ///
+    /// # Cost
+    /// Two fsyncs.
+    pub fn put_snapshot(&self, snapshot: &Snapshot) -> io::Result<()> {
+        let (new, path) = (self.dir.join("snapshot.new"), self.dir.join(snapshot::NAME));
+        let written = create(&new).and_then(|file| snapshot::write(file, snapshot));
+        let done = written.and_then(|()| std::fs::rename(&new, &path)).and_then(|()| self.settle());
+        if done.is_err() {
+            // The error that counts is the first one.
+            let _ = remove(&new);
+        }
+        done
+    }
+
+    /// Waits until what was renamed or removed in the directory is so on disk.
+    fn settle(&self) -> io::Result<()> {
+        File::open(&self.dir)?.sync_all()
+    }
+}
+
+/// Makes an empty file for this user alone.
+pub(crate) fn create(path: &Path) -> io::Result<File> {
+    std::fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
+        .open(path)
+}
+
+/// Removes a file that may be gone already.
+pub(crate) fn remove(path: &Path) -> io::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}

@@ -1,0 +1,195 @@
+//! What a mount knew when it ended: its session, and complete listings that were leased to it.
+//!
+//! ```text
+//!  head:   "wirefs snapshot 1\n"  session[16]  root[16]  length[4] identity[length]  sum[16]
+//!  chunk:  length[4]  sum[16]  (directory[16] length[4] listing[length])…     sum over length and what follows
+//!  end:    0[4]  sum[16] over all sums before
+//! ```
+//! Integers are little endian; an id is `fs[4] ino[8] generation[4]`. A file that is cut short has no end and is not believed.
+
+use crate::limits::{CHUNK_BYTES, IDENTITY_BYTES_MAX, SNAPSHOT_BYTES_MAX};
+use crate::sum::{SUM_BYTES, Sum, sum};
+use bytes::{Buf, Bytes};
+use std::fs::File;
+use std::io::{self, BufWriter, Read, Write};
+use wirefs_op::FileId;
+use wirefs_op::message::version::SessionId;
+
+/// The name of the file.
+pub(crate) const NAME: &str = "snapshot";
+const MAGIC: &[u8] = b"wirefs snapshot 1\n";
+/// Bytes of a file's id.
+pub(crate) const ID_BYTES: usize = 16;
+
+/// What a mount leaves to the next one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    /// The session, a secret.
+    pub session: SessionId,
+    /// Which directory was mounted.
+    pub root: FileId,
+    /// Who the server was, where its carrier tells.
+    pub identity: Vec<u8>,
+    /// Directories and their packed listings.
+    pub listings: Vec<(FileId, Bytes)>,
+}
+
+/// What was left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// A mount that ended in order left this.
+    Sound(Snapshot),
+    /// Something that cannot be believed.
+    Damaged,
+    /// Nothing.
+    None,
+}
+
+pub(crate) fn id_bytes(id: FileId) -> [u8; ID_BYTES] {
+    let mut bytes = [0; ID_BYTES];
+    let parts = id.fs.to_le_bytes().into_iter().chain(id.ino.to_le_bytes());
+    for (to, from) in bytes.iter_mut().zip(parts.chain(id.generation.to_le_bytes())) {
+        *to = from;
+    }
+    bytes
+}
+
+/// Takes an id; none when there are too few bytes.
+pub(crate) fn take_id(from: &mut impl Buf) -> Option<FileId> {
+    Some(FileId {
+        fs: from.try_get_u32_le().ok()?,
+        ino: from.try_get_u64_le().ok()?,
+        generation: from.try_get_u32_le().ok()?,
+    })
+}
+
+/// Writes all of it and waits until the disk has it. What would be too much is left out.
+pub(crate) fn write(file: File, snapshot: &Snapshot) -> io::Result<()> {
+    let mut out = Sums { out: BufWriter::with_capacity(CHUNK_BYTES, &file), sums: Vec::new(), written: 0 };
+    let identity = snapshot.identity.get(..IDENTITY_BYTES_MAX).unwrap_or(&snapshot.identity);
+    let length = (identity.len() as u32).to_le_bytes();
+    out.put(&[MAGIC, &snapshot.session.0, &id_bytes(snapshot.root), &length, identity], Place::Behind)?;
+    let mut chunk = Vec::with_capacity(CHUNK_BYTES);
+    for (dir, listing) in &snapshot.listings {
+        if out.written + (chunk.len() + listing.len()) as u64 + CHUNK_BYTES as u64 > SNAPSHOT_BYTES_MAX {
+            continue;
+        }
+        chunk.extend_from_slice(&id_bytes(*dir));
+        chunk.extend_from_slice(&(listing.len() as u32).to_le_bytes());
+        chunk.extend_from_slice(listing);
+        if chunk.len() >= CHUNK_BYTES {
+            out.chunk(&chunk)?;
+            chunk.clear();
+        }
+    }
+    if !chunk.is_empty() {
+        out.chunk(&chunk)?;
+    }
+    let sums = out.sums.concat();
+    out.out.write_all(&0_u32.to_le_bytes())?;
+    out.out.write_all(&sum(&[&sums]))?;
+    out.out.flush()?;
+    drop(out);
+    file.sync_all()
+}
+
+/// Where a checksum stands.
+enum Place {
+    Ahead,
+    Behind,
+}
+
+struct Sums<'a> {
+    out: BufWriter<&'a File>,
+    sums: Vec<Sum>,
+    written: u64,
+}
+
+impl Sums<'_> {
+    fn chunk(&mut self, chunk: &[u8]) -> io::Result<()> {
+        self.put(&[&(chunk.len() as u32).to_le_bytes(), chunk], Place::Ahead)
+    }
+
+    /// Writes parts and their checksum; one that stands ahead comes behind the first part.
+    fn put(&mut self, parts: &[&[u8]], place: Place) -> io::Result<()> {
+        let sum = sum(parts);
+        for (index, part) in parts.iter().enumerate() {
+            self.out.write_all(part)?;
+            self.written += part.len() as u64;
+            if index == 0 && matches!(place, Place::Ahead) {
+                self.out.write_all(&sum)?;
+            }
+        }
+        if matches!(place, Place::Behind) {
+            self.out.write_all(&sum)?;
+        }
+        self.written += SUM_BYTES as u64;
+        self.sums.push(sum);
+        Ok(())
+    }
+}
+
+/// Reads all of it; none when anything of it is damaged.
+pub(crate) fn read(file: File) -> Option<Snapshot> {
+    let length = file.metadata().ok()?.len();
+    if length > SNAPSHOT_BYTES_MAX {
+        return None;
+    }
+    let mut all = Vec::with_capacity(usize::try_from(length).ok()?);
+    file.take(SNAPSHOT_BYTES_MAX).read_to_end(&mut all).ok()?;
+    parse(Bytes::from(all))
+}
+
+fn parse(mut bytes: Bytes) -> Option<Snapshot> {
+    let whole = bytes.clone();
+    if take(&mut bytes, MAGIC.len())? != MAGIC {
+        return None;
+    }
+    let mut session = SessionId([0; 16]);
+    take(&mut bytes, session.0.len())?.copy_to_slice(&mut session.0);
+    let root = take_id(&mut bytes)?;
+    let length = usize::try_from(bytes.try_get_u32_le().ok()?).ok()?;
+    let identity = take(&mut bytes, length)?.to_vec();
+    let head = whole.slice(..whole.len() - bytes.len());
+    let mut sums = vec![take_sum(&mut bytes)?];
+    if sums.first() != Some(&sum(&[&head])) {
+        return None;
+    }
+    let mut listings = Vec::new();
+    loop {
+        let length = bytes.try_get_u32_le().ok()?;
+        let expected = take_sum(&mut bytes)?;
+        if length == 0 {
+            let is_whole = expected == sum(&[&sums.concat()]) && bytes.is_empty();
+            return is_whole.then_some(Snapshot { session, root, identity, listings });
+        }
+        let chunk = take(&mut bytes, usize::try_from(length).ok()?)?;
+        if expected != sum(&[&length.to_le_bytes(), &chunk]) {
+            return None;
+        }
+        sums.push(expected);
+        take_listings(chunk, &mut listings)?;
+    }
+}
+
+fn take_listings(mut chunk: Bytes, listings: &mut Vec<(FileId, Bytes)>) -> Option<()> {
+    while !chunk.is_empty() {
+        let dir = take_id(&mut chunk)?;
+        let length = usize::try_from(chunk.try_get_u32_le().ok()?).ok()?;
+        listings.push((dir, take(&mut chunk, length)?));
+    }
+    Some(())
+}
+
+fn take(bytes: &mut Bytes, count: usize) -> Option<Bytes> {
+    (count <= bytes.len()).then(|| bytes.split_to(count))
+}
+
+fn take_sum(bytes: &mut Bytes) -> Option<Sum> {
+    let mut sum = Sum::default();
+    take(bytes, SUM_BYTES)?.copy_to_slice(&mut sum);
+    Some(sum)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,60 @@
+use super::*;
+use crate::place::create;
+
+fn snapshot(count: u64) -> Snapshot {
+    let id = |ino| FileId { fs: 1, ino, generation: 7 };
+    let listing = |ino: u64| Bytes::from(vec![ino as u8; 1 + (ino as usize * 977) % 40_000]);
+    Snapshot {
+        session: SessionId(*b"sixteen bytes of"),
+        root: id(2),
+        identity: b"a key".to_vec(),
+        listings: (0..count).map(|ino| (id(ino), listing(ino))).collect(),
+    }
+}
+
+/// What is in the file when the snapshot is written.
+fn written(snapshot: &Snapshot, name: &str) -> Vec<u8> {
+    let path = std::env::temp_dir().join(format!("wirefs-store-{}-{name}", std::process::id()));
+    write(create(&path).unwrap(), snapshot).unwrap();
+    let bytes = std::fs::read(&path).unwrap();
+    std::fs::remove_file(path).unwrap();
+    bytes
+}
+
+#[test]
+fn what_is_written_is_read_again() {
+    for count in [0, 1, 2, 300] {
+        let snapshot = snapshot(count);
+        let bytes = written(&snapshot, &format!("whole-{count}"));
+        assert!(parse(Bytes::from(bytes)) == Some(snapshot), "{count}");
+    }
+}
+
+#[test]
+fn one_that_is_cut_anywhere_is_not_believed() {
+    let bytes = Bytes::from(written(&snapshot(3), "cut"));
+    for end in 0..bytes.len() {
+        assert_eq!(parse(bytes.slice(..end)), None, "{end}");
+    }
+    assert_eq!(parse([&bytes, b"x".as_slice()].concat().into()), None);
+}
+
+#[test]
+fn one_with_a_wrong_byte_anywhere_is_not_believed() {
+    let bytes = written(&snapshot(3), "flipped");
+    for at in 0..bytes.len() {
+        let mut bytes = bytes.clone();
+        bytes[at] ^= 0x10;
+        assert_eq!(parse(Bytes::from(bytes)), None, "{at}");
+    }
+}
+
+#[test]
+fn one_whose_chunks_were_left_out_or_swapped_is_not_believed() {
+    let bytes = written(&snapshot(300), "chunks");
+    let head = MAGIC.len() + 16 + ID_BYTES + 4 + 5 + SUM_BYTES;
+    let first = u32::from_le_bytes(bytes[head..head + 4].try_into().unwrap()) as usize + 4 + SUM_BYTES;
+    assert!(head + first < bytes.len() - 4 - SUM_BYTES, "more than one chunk");
+    let without = [&bytes[..head], &bytes[head + first..]].concat();
+    assert_eq!(parse(Bytes::from(without)), None);
+}

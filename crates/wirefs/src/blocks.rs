@@ -1,0 +1,86 @@
+//! A block tree of this machine, as a source of `wirefs mount` and of `wirefs serve`.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use wirefs_blockfs::{BlockFs, BlockFsOptions, DISK_PAYLOAD_BYTES, DiskStore};
+use wirefs_blocks::store::{BlockStore, MemoryStore};
+use wirefs_op::message::version::BootId;
+
+use crate::failure::failure;
+use crate::mountpoint::hash;
+use crate::serve::boot;
+
+/// Blocks of a tree in memory, at most: 4 GiB, were each of them full.
+const MEMORY_BLOCKS_MAX: u64 = 1 << 18;
+
+/// Where the blocks are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Blocks {
+    /// `blocks+memory:`, gone with the process.
+    Memory,
+    /// `blocks:///DIR`.
+    Directory(PathBuf),
+}
+
+impl Blocks {
+    /// The block tree that a source names; `None`: it names something else.
+    ///
+    /// # Errors
+    /// It is written wrongly.
+    pub(crate) fn parse(source: &OsStr) -> Result<Option<Blocks>> {
+        let bytes = source.as_bytes();
+        if bytes == b"blocks+memory:" {
+            return Ok(Some(Blocks::Memory));
+        }
+        match bytes.strip_prefix(b"blocks://") {
+            None => Ok(None),
+            Some(path) if path.starts_with(b"/") => {
+                Ok(Some(Blocks::Directory(PathBuf::from(OsStr::from_bytes(path)))))
+            }
+            Some(_) => Err(failure(
+                format!("`{}` names no absolute path", source.to_string_lossy()),
+                "write blocks:///path/of/a/directory, with three slashes, or blocks+memory:",
+            )),
+        }
+    }
+
+    /// Opens the tree, or makes it where there is none.
+    ///
+    /// # Errors
+    /// The store cannot be opened, or holds no tree.
+    pub(crate) fn open(&self) -> Result<(BlockFs, BootId)> {
+        let (store, boot): (Arc<dyn BlockStore>, BootId) = match self {
+            Blocks::Memory => {
+                (Arc::new(MemoryStore::new(DISK_PAYLOAD_BYTES, MEMORY_BLOCKS_MAX)), boot_of_process())
+            }
+            Blocks::Directory(path) => (Arc::new(DiskStore::open(path)?), boot::id_of(path)),
+        };
+        let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+        let options = BlockFsOptions { uid, gid, ..BlockFsOptions::new(boot) };
+        Ok((BlockFs::open(store, options).context("the block tree cannot be opened")?, boot))
+    }
+}
+
+/// The life of what ends with this process.
+pub(crate) fn boot_of_process() -> BootId {
+    let life = format!("{}-{:?}", std::process::id(), std::time::SystemTime::now());
+    BootId(hash(life.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_tree_is_told_from_other_sources() {
+        let parsed = |text: &str| Blocks::parse(OsStr::new(text)).ok();
+        assert_eq!(parsed("blocks+memory:"), Some(Some(Blocks::Memory)));
+        assert_eq!(parsed("blocks:///a b"), Some(Some(Blocks::Directory("/a b".into()))));
+        assert_eq!(parsed("blocks://host/a"), None);
+        assert_eq!(parsed("blocks:a"), Some(None), "a host may have this name");
+    }
+}

@@ -1,0 +1,155 @@
+//! `wirefs echo`: mounts a tree whose blocks are in echo packets on their way to hosts and back.
+
+mod ending;
+mod hosts;
+mod report;
+mod status;
+
+pub(crate) use ending::{Ending, Plan, decide, is_echo, prepare};
+pub(crate) use hosts::{add_host, drain_host};
+pub(crate) use report::EchoReport;
+
+use std::ffi::OsString;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::process::ExitCode;
+use std::sync::{Arc, OnceLock};
+
+use anyhow::{Context, Result};
+use wirefs_blockfs::{BlockFs, BlockFsOptions};
+use wirefs_cache::Mode;
+use wirefs_echo::Redundancy;
+use wirefs_op::message::version::BootId;
+use wirefs_pingfs::options::{Honesty, Pace};
+use wirefs_pingfs::save::SavedFile;
+use wirefs_pingfs::{EchoOptions, EchoStore};
+use wirefs_server::Tree;
+
+use crate::arguments::{self, EchoCommand, EchoMount, Keep};
+use crate::blocks::boot_of_process;
+use crate::failure::failure;
+use crate::mount::{self, Opening, Origin};
+use crate::terminal::note;
+
+/// What this process serves: one mount, whose blocks are here.
+struct Served {
+    store: Arc<EchoStore>,
+    ending: Ending,
+}
+
+/// The store of this process, once it is open. A process serves one mount, and its control socket must find it.
+static SERVED: OnceLock<Served> = OnceLock::new();
+
+/// Mounts, or shows what is under way.
+pub(crate) fn run(arguments: &arguments::Echo, words: &[OsString]) -> Result<ExitCode> {
+    match (&arguments.command, &arguments.mount) {
+        (Some(EchoCommand::Status(arguments)), _) => status::run(arguments).map(|()| ExitCode::SUCCESS),
+        (Some(EchoCommand::Add(arguments)), _) => hosts::run_add(arguments).map(|()| ExitCode::SUCCESS),
+        (Some(EchoCommand::Drain(arguments)), _) => hosts::run_drain(arguments).map(|()| ExitCode::SUCCESS),
+        (None, Some(arguments)) => mount(arguments, words),
+        (None, None) => Err(failure("no mountpoint is named", "`wirefs echo --help` shows how")),
+    }
+}
+
+fn mount(arguments: &EchoMount, words: &[OsString]) -> Result<ExitCode> {
+    let options = options(arguments)?;
+    let load = arguments.load.as_deref().map(SavedFile::open).transpose()?;
+    let ending = Ending::of(arguments)?;
+    let ram_bytes = arguments.ram.unwrap_or(0);
+    let open: Opening = Box::new(move || open(options, load.as_ref(), ending, ram_bytes / 2));
+    let code = mount::run_origin(&as_mount(arguments), words, Origin::Here(open))?;
+    if let Some(Served { store, ending }) = SERVED.get() {
+        ending.end(store.as_ref(), &arguments.mountpoint)?;
+    }
+    Ok(code)
+}
+
+/// The same as arguments of `wirefs mount`. Without `--ram` nothing of the contents is kept here, by the kernel neither.
+fn as_mount(arguments: &EchoMount) -> arguments::Mount {
+    let wanted = if arguments.ram.is_some() { "lease" } else { "strict" };
+    arguments::Mount {
+        source: format!("{}{}", ending::SOURCE_PREFIX, arguments.hosts.join(",")).into(),
+        mountpoint: arguments.mountpoint.clone(),
+        mode: Mode::parse(wanted).ok(),
+        options: arguments.options.clone(),
+        foreground: arguments.foreground,
+        deadline: None,
+        hard: true,
+        cache: Some(arguments.ram.unwrap_or(0) / 2),
+        cache_size: None,
+        no_cache: true,
+        allow_other: arguments.allow_other,
+        reports: arguments.reports,
+        fake: false,
+        sloppy: false,
+        no_mtab: false,
+        verbose: false,
+        kind: None,
+    }
+}
+
+fn options(arguments: &EchoMount) -> Result<EchoOptions> {
+    let hosts = arguments.hosts.iter().map(|host| resolve(host)).collect::<Result<_>>()?;
+    let mut options = EchoOptions::new(hosts);
+    options.redundancy = arguments.code.unwrap_or(Redundancy::Copies(arguments.copies.unwrap_or(1)));
+    options.honesty = match arguments.keep {
+        Keep::Index => Honesty::Index,
+        Keep::Root => Honesty::Root,
+    };
+    options.pace = match (arguments.rate, arguments.rate_max) {
+        (Some(rate), _) => Pace::Fixed(rate),
+        (None, Some(most)) => Pace::FoundBelow(most),
+        (None, None) => Pace::Found,
+    };
+    options.payload_bytes_max = arguments.payload.unwrap_or(options.payload_bytes_max);
+    options.buffer_bytes = arguments.buffer.unwrap_or(options.buffer_bytes);
+    options.parked_packets = arguments.park;
+    Ok(options)
+}
+
+fn resolve(host: &str) -> Result<SocketAddr> {
+    let found = (host, 0).to_socket_addrs().map(|mut addresses| addresses.next());
+    match found {
+        Ok(Some(address)) => Ok(address),
+        Ok(None) | Err(_) => Err(failure(
+            format!("{host} has no address"),
+            "name a host by its address, or by a name that resolves",
+        )),
+    }
+}
+
+/// Opens the store and the tree in it.
+fn open(
+    mut options: EchoOptions,
+    load: Option<&SavedFile>,
+    ending: Ending,
+    ram_bytes: usize,
+) -> Result<(Arc<dyn Tree>, BootId)> {
+    options.block_bytes = load.map(|file| file.head().payload_bytes);
+    let store = Arc::new(EchoStore::open(options)?);
+    if let Some(file) = load {
+        file.load(store.as_ref())?;
+    }
+    greet(&store);
+    let boot = boot_of_process();
+    let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+    let tree_options = BlockFsOptions { uid, gid, ram_bytes, ..BlockFsOptions::new(boot) };
+    let shared = Arc::clone(&store);
+    let tree = BlockFs::open(shared, tree_options).context("the block tree cannot be opened")?;
+    if SERVED.set(Served { store, ending }).is_err() {
+        return Err(failure("this process has a store already", "start another one"));
+    }
+    Ok((Arc::new(tree), boot))
+}
+
+/// Tells what was measured.
+fn greet(store: &EchoStore) {
+    let status = store.status();
+    for host in &status.hosts {
+        note!(
+            "{}: {} bytes a packet, round trip {}",
+            host.host,
+            host.payload_bytes,
+            host.rtt.map_or("unknown".to_owned(), crate::status::span)
+        );
+    }
+}

@@ -1,0 +1,180 @@
+//! What `wirefs echo status --json` prints. Its fields are stable: new ones may come.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use wirefs_echo::{Redundancy, Standing};
+use wirefs_pingfs::options::Honesty;
+use wirefs_pingfs::{EchoStatus, HostReport};
+
+use super::SERVED;
+use super::ending::Plan;
+
+/// A store at one moment.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct EchoReport {
+    pub(crate) up_ms: u64,
+    pub(crate) hosts: Vec<Host>,
+    /// `copies 2`, or `code 4+2`.
+    pub(crate) redundancy: String,
+    /// `index` or `root`.
+    pub(crate) keep: String,
+    pub(crate) block_bytes: u64,
+    /// Blocks there are; none with `--keep=root`.
+    pub(crate) blocks: Option<u64>,
+    pub(crate) blocks_lost: u64,
+    /// Blocks that fit, and that fit in addition.
+    pub(crate) blocks_max: u64,
+    pub(crate) blocks_free: u64,
+    /// Packets that fit, and of those what may wait in receive buffers instead of the network.
+    pub(crate) packets_max: u64,
+    pub(crate) parked_max: u64,
+    /// For how long the oldest block has been going round.
+    pub(crate) oldest_ms: Option<u64>,
+    pub(crate) circulated: u64,
+    pub(crate) launched: u64,
+    pub(crate) ballast: u64,
+    /// Packets rebuilt after a loss.
+    pub(crate) rebuilt: u64,
+    /// Packets taken for lost that came after all.
+    pub(crate) late: u64,
+    pub(crate) refused: Refused,
+    pub(crate) memory: Memory,
+    /// What becomes of the data at the end.
+    pub(crate) ending: Plan,
+    /// Why it works no more.
+    pub(crate) broken: Option<String>,
+}
+
+/// Packets that were not taken, by reason.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct Refused {
+    pub(crate) forged: u64,
+    pub(crate) replayed: u64,
+    pub(crate) dropped: u64,
+    pub(crate) foreign: u64,
+    pub(crate) other: u64,
+}
+
+/// Bytes in memory.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct Memory {
+    pub(crate) index: u64,
+    /// Contents on their way out.
+    pub(crate) outbox: u64,
+    /// Contents that are put together for somebody who waits, or came for one within the last two round trips.
+    pub(crate) gathered: u64,
+}
+
+/// One host.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Host {
+    pub(crate) host: String,
+    /// `unknown`, `answering`, `silent` or `draining`.
+    pub(crate) standing: String,
+    pub(crate) rtt_us: Option<u64>,
+    /// From sending a packet to sending it again.
+    pub(crate) lap_us: Option<u64>,
+    /// Packets a second at most.
+    pub(crate) rate: u64,
+    pub(crate) packets: u64,
+    pub(crate) packets_max: u64,
+    /// Payload under way, about.
+    pub(crate) bytes: u64,
+    pub(crate) lost: u64,
+    pub(crate) sent: u64,
+    pub(crate) received: u64,
+    pub(crate) too_large: u64,
+    /// Dropped by the kernel at the receive buffer.
+    pub(crate) dropped: u64,
+    pub(crate) payload_bytes: u64,
+}
+
+impl Host {
+    fn of(report: &HostReport) -> Host {
+        let standing = match (report.standing, report.is_draining) {
+            (Standing::Silent, _) => "silent",
+            (Standing::Unknown | Standing::Answering, true) => "draining",
+            (Standing::Unknown, false) => "unknown",
+            (Standing::Answering, false) => "answering",
+        };
+        Host {
+            host: report.host.to_string(),
+            standing: standing.to_owned(),
+            rtt_us: report.rtt.map(us),
+            lap_us: report.lap.map(us),
+            rate: report.rate as u64,
+            packets: report.packets,
+            packets_max: report.packets_max,
+            bytes: report.bytes,
+            lost: report.lost,
+            sent: report.sent_packets,
+            received: report.received_packets,
+            too_large: report.too_large,
+            dropped: u64::from(report.dropped),
+            payload_bytes: report.payload_bytes as u64,
+        }
+    }
+}
+
+impl EchoReport {
+    /// What the store of this process says; none where it has none.
+    pub(crate) fn here() -> Option<EchoReport> {
+        let served = SERVED.get()?;
+        Some(EchoReport::of(&served.store.status(), served.ending.plan()))
+    }
+
+    fn of(status: &EchoStatus, ending: Plan) -> EchoReport {
+        let EchoStatus { capacity, counters, memory, .. } = status;
+        let refused = counters.refused;
+        let redundancy = match status.options.redundancy {
+            Redundancy::Copies(copies) => format!("copies {copies}"),
+            Redundancy::Code { pieces, extra } => format!("code {pieces}+{extra}"),
+        };
+        let keep = match status.options.honesty {
+            Honesty::Index => "index",
+            Honesty::Root => "root",
+        };
+        EchoReport {
+            up_ms: ms(status.up),
+            hosts: status.hosts.iter().map(Host::of).collect(),
+            redundancy,
+            keep: keep.to_owned(),
+            block_bytes: status.block_bytes as u64,
+            blocks: status.blocks,
+            blocks_lost: status.blocks_lost,
+            blocks_max: capacity.blocks_max(),
+            blocks_free: capacity.packets_free / capacity.packets_per_block.max(1),
+            packets_max: capacity.packets_max,
+            parked_max: capacity.parked_max,
+            oldest_ms: status.oldest.map(ms),
+            circulated: counters.circulated,
+            launched: counters.launched,
+            ballast: counters.ballast,
+            rebuilt: counters.rebuilt,
+            late: counters.late,
+            refused: Refused {
+                forged: refused.forged,
+                replayed: refused.replayed,
+                dropped: refused.dropped,
+                foreign: refused.foreign,
+                other: refused.too_short + refused.misplaced + refused.malformed + refused.stale,
+            },
+            memory: Memory {
+                index: memory.index as u64,
+                outbox: memory.outbox as u64,
+                gathered: (memory.gathered + status.recent_bytes) as u64,
+            },
+            ending,
+            broken: status.broken.map(str::to_owned),
+        }
+    }
+}
+
+fn ms(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn us(span: Duration) -> u64 {
+    u64::try_from(span.as_micros()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,141 @@
+//! What two mounts of one directory see of each other in each mode; the ids are those of docs/SEMANTICS.md.
+
+use crate::world::{Other, World, wait_for};
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
+
+fn edit(world: &World, name: &str) -> File {
+    OpenOptions::new().read(true).write(true).open(world.path(name)).unwrap()
+}
+
+fn text_of(file: &mut File) -> String {
+    let mut text = String::new();
+    file.seek(SeekFrom::Start(0)).unwrap();
+    file.read_to_string(&mut text).unwrap();
+    text
+}
+
+// S-39
+#[test]
+fn in_lazy_mode_a_write_is_at_the_server_once_there_is_enough_of_it_or_the_file_is_closed() {
+    let world = World::new();
+    let _server = world.mounted();
+    let _other = Other::mount(&world, "lazy=4k");
+    let mut file = File::create(world.path("other/log")).unwrap();
+    file.write_all(&[b'x'; 1000]).unwrap();
+    file.write_all(&[b'x'; 1000]).unwrap();
+    assert_eq!(world.read("export/log").len(), 0);
+    file.write_all(&[b'x'; 3000]).unwrap();
+    wait_for("what is enough", || world.read("export/log").len() == 5000);
+    file.write_all(b"end").unwrap();
+    assert_eq!(world.read("export/log").len(), 5000);
+    drop(file);
+    assert_eq!(world.read("export/log").len(), 5003);
+    assert_eq!(world.read("mnt/log").len(), 5003);
+}
+
+// S-40
+#[test]
+fn in_commit_mode_a_close_waits_for_the_servers_disk() {
+    let world = World::new();
+    let _server = world.mounted();
+    let _other = Other::mount(&world, "commit");
+    world.write("other/a", "text");
+    assert_eq!((world.read("export/a"), world.read("mnt/a")), ("text".to_owned(), "text".to_owned()));
+    let status = world.wirefs(&["status", "other", "--json"]).stdout;
+    assert!(status.contains("\"Commit\""), "{status}");
+    assert!(status.contains("\"commit\""), "the mode is shown: {status}");
+}
+
+// S-42
+#[test]
+fn in_session_mode_each_open_file_is_a_copy_until_it_is_closed() {
+    let world = World::new();
+    world.write("export/a", "old");
+    let _server = world.mounted();
+    let _other = Other::mount(&world, "session");
+    let mut reader = File::open(world.path("other/a")).unwrap();
+    let mut writer = edit(&world, "other/a");
+    writer.write_all(b"newer").unwrap();
+    assert_eq!(text_of(&mut writer), "newer");
+    assert_eq!(text_of(&mut reader), "old", "another program of the same mount");
+    assert_eq!(world.read("other/a"), "old");
+    assert_eq!(world.read("export/a"), "old");
+    drop(writer);
+    assert_eq!(world.read("export/a"), "newer");
+    assert_eq!(world.read("other/a"), "newer");
+    assert_eq!(text_of(&mut reader), "old", "what is open stays as it was");
+    std::fs::write(world.path("mnt/a"), "newest").unwrap();
+    assert_eq!(world.read("other/a"), "newest", "validated at open");
+}
+
+// S-43
+#[test]
+fn in_session_mode_the_last_to_close_wins_whole() {
+    let world = World::new();
+    let data = vec![b'.'; 300_000];
+    std::fs::write(world.path("export/a"), &data).unwrap();
+    let _server = world.mounted();
+    let _other = Other::mount(&world, "session");
+    let (first, second) = (edit(&world, "other/a"), edit(&world, "other/a"));
+    first.write_all_at(&[b'1'; 1000], 0).unwrap();
+    second.write_all_at(&[b'2'; 1000], 200_000).unwrap();
+    drop(second);
+    drop(first);
+    let found = std::fs::read(world.path("export/a")).unwrap();
+    assert_eq!(found.len(), data.len());
+    assert!(found.starts_with(b"111") && !found.contains(&b'2'), "one of them, whole");
+    let names: Vec<_> =
+        std::fs::read_dir(world.path("export")).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert_eq!(names, ["a"], "nothing is left beside it");
+}
+
+// S-44
+#[test]
+fn in_session_mode_a_published_file_keeps_what_it_had_and_one_with_two_names_stays_one() {
+    let world = World::new();
+    for name in ["one", "two"] {
+        world.write(&format!("export/{name}"), "old, and long");
+        std::fs::set_permissions(world.path(&format!("export/{name}")), PermissionsExt::from_mode(0o751))
+            .unwrap();
+    }
+    std::fs::hard_link(world.path("export/two"), world.path("export/also")).unwrap();
+    let before = std::fs::metadata(world.path("export/two")).unwrap();
+    let _server = world.mounted();
+    let _other = Other::mount(&world, "session");
+    std::fs::write(world.path("other/one"), "new").unwrap();
+    std::fs::write(world.path("other/two"), "new").unwrap();
+    let (one, two) = (
+        std::fs::metadata(world.path("export/one")).unwrap(),
+        std::fs::metadata(world.path("export/two")).unwrap(),
+    );
+    assert_eq!((one.mode() & 0o7777, one.uid(), one.len()), (0o751, before.uid(), 3));
+    assert_eq!((two.ino(), two.nlink()), (before.ino(), 2));
+    assert_eq!((world.read("export/also"), world.read("other/two")), ("new".to_owned(), "new".to_owned()));
+}
+
+// S-1
+#[test]
+fn programs_work_in_each_mode() {
+    for mode in ["lease", "window", "session", "lazy=4k", "commit", "strict"] {
+        let world = World::new();
+        let _server = world.mounted();
+        let _other = Other::mount(&world, mode);
+        let script = "set -e; mkdir d; cd d; seq 1 30000 > a; cp -p a b; cmp a b; sed -i s/77/x/ b; cat a b > c; \
+                      sort -n c > e; mv e c; ln c f; rm a; seq 1 5 >> b; test $(wc -l < b) = 30005; \
+                      dd if=b of=g bs=1000 seek=3 count=2 conv=notrunc 2> /dev/null; truncate -s 10 g; tar cf t b c; \
+                      mkdir u; tar xf t -C u; cmp u/b b; grep -c x b";
+        let ran = world.run_in_group(
+            world.command("sh").args(["-c", script]).current_dir(world.path("other")).env("LC_ALL", "C"),
+        );
+        assert_eq!(ran.code, Some(0), "{mode}: {}{}", ran.stdout, ran.stderr);
+        let sizes = |dir: &str| -> Vec<u64> {
+            ["b", "c", "f", "g", "t"]
+                .iter()
+                .map(|name| std::fs::metadata(world.path(dir).join(name)).unwrap().len())
+                .collect()
+        };
+        assert_eq!(sizes("other/d"), sizes("export/d"), "{mode}");
+    }
+}
