@@ -55,7 +55,9 @@ fn run(plan: Plan) {
     let (histories, cuts) = thread::scope(|scope| {
         let act = |who: Who, at: &Path, nth: u64| {
             let (at, stop) = (at.to_owned(), &stop);
-            scope.spawn(move || Actor::new(who, at, begun, plan.seed * 100 + nth, nth).run(stop))
+            let sees_unfinished = who != Who::Outside && !plan.freshness.others.is_zero();
+            let dice = (plan.seed * 100 + nth, nth);
+            scope.spawn(move || Actor::new(who, at, begun, dice, sees_unfinished).run(stop))
         };
         let mut actors = vec![act(Who::A, &a, 1), act(Who::A, &a, 2), act(Who::B, &b, 3), act(Who::B, &b, 4)];
         if plan.outside {

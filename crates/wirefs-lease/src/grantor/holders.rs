@@ -74,6 +74,14 @@ impl Grantor {
         }
     }
 
+    /// A holder has said that it believes nothing until a request that it sends after this is answered.
+    pub fn rest(&mut self, holder: HolderKey) {
+        if let Some(standing) = self.holders.get_mut(&holder) {
+            standing.rest();
+            self.retry();
+        }
+    }
+
     /// A holder has said that it is gone for good, so that nobody believes anything any more.
     pub fn forget(&mut self, holder: HolderKey) {
         self.holders.remove(&holder);

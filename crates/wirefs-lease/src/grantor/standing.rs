@@ -295,6 +295,14 @@ impl Standing {
         self.heard + config.term + config.margin
     }
 
+    /// It believes nothing until it has asked anew: what it misses is noted, as of one that was silent for too long.
+    pub(super) fn rest(&mut self) {
+        if self.trust == Trust::Live {
+            self.trust = Trust::Fenced;
+            self.clear_all();
+        }
+    }
+
     /// When it must have answered. Not when it will be silent by then: it is fenced instead, unless it is heard before.
     fn expel_at(&self, config: &Config) -> Option<Time> {
         self.delivery.due(config).filter(|due| *due <= self.heard + SILENCE)

@@ -68,6 +68,10 @@ impl Wire for Rrecall {
     }
 }
 
+/// In place of a serial, which no recall has: the client believes nothing at all until a request that it sends after this is
+/// answered. It says so when its mount ends.
+pub const RESTS: u64 = 0;
+
 wire_struct! {
     /// `Trecalled tag[2] serial[8]`, with the tag NOTAG; never answered.
     pub struct Trecalled {

@@ -16,7 +16,7 @@ use crate::tree::{Outside, Parked, SessionKey, Touched};
 use std::collections::BTreeMap;
 use wirefs_lease::{Config, Grantor, HolderKey, Item, Joined, Output as Said, Serial, Touch};
 use wirefs_op::message::attach::{Leases, Watch};
-use wirefs_op::message::recall::{RecallItem, Rrecall};
+use wirefs_op::message::recall::{RESTS, RecallItem, Rrecall};
 use wirefs_op::message::version::SessionId;
 use wirefs_op::{FileId, NOTAG, Reply, Request, Stat, Time};
 
@@ -289,6 +289,10 @@ impl Sessions {
     pub(super) fn recalled(&mut self, now: Time, connection: ConnectionKey, serial: u64) {
         let Some(holder) = self.holder_over(connection) else { return };
         if let Some(leasing) = &mut self.leasing {
+            if serial == RESTS {
+                leasing.grantor.rest(holder);
+                return self.follow_leases(now);
+            }
             leasing.grantor.recalled(now, holder, Serial(serial));
             if let Some(present) = leasing.present.get_mut(&holder) {
                 present.recalls = present.recalls.saturating_sub(1);

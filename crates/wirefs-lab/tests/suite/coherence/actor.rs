@@ -26,13 +26,21 @@ pub(super) struct Actor {
     /// Distinguishes the values and temporary names of all actors; below 8.
     nth: u64,
     values: u64,
+    /// Names and attributes that it is shown may be of different ages.
+    sees_unfinished: bool,
     history: History,
 }
 
 impl Actor {
-    pub(super) fn new(who: Who, at: PathBuf, begun: Instant, seed: u64, nth: u64) -> Actor {
+    pub(super) fn new(
+        who: Who,
+        at: PathBuf,
+        begun: Instant,
+        (seed, nth): (u64, u64),
+        sees_unfinished: bool,
+    ) -> Actor {
         let random = Random::new(seed);
-        Actor { who, at, begun, random, nth, values: 0, history: History::default() }
+        Actor { who, at, begun, random, nth, values: 0, sees_unfinished, history: History::default() }
     }
 
     /// Goes on until it is stopped.
@@ -103,12 +111,17 @@ impl Actor {
 
     fn stat(&mut self, register: &str) {
         let start = self.now();
-        let seen = fs::symlink_metadata(self.at.join(register)).map(|metadata| {
-            let value = metadata.len().checked_sub(SIZE_BASE);
-            Seen::Value(Value(
-                value.unwrap_or_else(|| panic!("{register} was never {} bytes long", metadata.len())),
-            ))
-        });
+        let found = fs::symlink_metadata(self.at.join(register)).map(|metadata| metadata.len());
+        let seen = match found.as_ref().map(|size| size.checked_sub(SIZE_BASE)) {
+            Ok(Some(value)) => Ok(Seen::Value(Value(value))),
+            // Within the window the name may be the present one while the attributes are those from before the file got it (S-2).
+            Ok(None) if self.sees_unfinished => {
+                let unfinished = io::Error::other("the size is from before the file was finished");
+                return self.failed("stat", &unfinished);
+            }
+            Ok(None) => panic!("{register} was never {found:?} bytes long"),
+            Err(_) => found.map(|_| Seen::Absent),
+        };
         self.saw(register, start, seen);
     }
 

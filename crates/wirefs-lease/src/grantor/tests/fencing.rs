@@ -47,6 +47,18 @@ fn a_fenced_holder_is_not_waited_for_and_told_when_it_is_heard_again() {
 }
 
 #[test]
+fn a_holder_that_rests_is_not_waited_for_and_told_when_it_is_heard_again() {
+    let mut bench = waiting();
+    bench.grant(A, G);
+    bench.grantor.rest(A);
+    assert_eq!(bench.outputs(), [retry(1)], "what it was told to forget it does not believe");
+    bench.change(2, B, &[whole(G)]);
+    assert_eq!(bench.outputs(), []);
+    bench.grantor.heard(bench.now, A);
+    assert_eq!(bench.outputs(), [recall(A, 2, &[Item::whole(G)])]);
+}
+
+#[test]
 fn a_holder_that_is_heard_but_does_not_answer_is_expelled_and_waited_for_until_its_leases_have_run_out() {
     let mut bench = waiting();
     bench.pass(9, &[A, B]);

@@ -5,6 +5,7 @@ use crate::limits::{GRACE, RECOVERY};
 use crate::sessions::{ConnectionKey, Sessions, Terms};
 use std::time::Duration;
 use wirefs_op::Time;
+use wirefs_op::message::recall::RESTS;
 
 const C: ConnectionKey = ConnectionKey(3);
 
@@ -46,6 +47,20 @@ fn holder_that_is_heard_and_does_not_answer_loses_its_connection() {
     assert_eq!(executed(&later_pinging(&mut world, B, RECOVERY.as_secs() + 1)), Some(anew(job)));
     let (_, leases, _) = world.join_leasing(C, 1);
     assert!(!leases.unwrap().kept);
+}
+
+#[test]
+fn who_says_that_it_rests_is_not_waited_for_and_hears_what_it_missed() {
+    let mut world = two();
+    assert!(world.learn(A, id(7)) && world.learn(A, id(8)));
+    assert!(world.receive(A, NOTAG, recalled(RESTS)).is_empty());
+    world.handle(Input::Disconnected(A));
+    let job = world.execute(B, Tag(1), put(0));
+    assert_eq!(world.touch(job.key, &[Touched::object(id(7))]), (Ok(()), vec![]));
+    world.handle(Input::Finished(job.key));
+    let (resumed, leases, outputs) = world.join_leasing(C, 1);
+    assert!(resumed && leases.unwrap().kept);
+    assert_eq!(recalls(&outputs).len(), 1, "{outputs:?}");
 }
 
 #[test]
