@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
+use rustix::process::{Pid, Signal, kill_process};
+
 use super::peer::Peer;
 use crate::error::LabError;
 use crate::lab::Host;
@@ -51,7 +53,8 @@ impl Drop for Mount {
             program::run(Command::new("umount").args(["--lazy", "--force"]).arg(&self.at), "mount", "").ok();
         }
         if let Some(server) = &mut self.server {
-            server.kill().ok();
+            // In order: after any other end, the next server of this directory would let changes wait.
+            kill_process(Pid::from_child(server), Signal::TERM).ok();
             server.wait().ok();
         }
     }
