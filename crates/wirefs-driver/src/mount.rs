@@ -198,7 +198,6 @@ impl Mounted {
     pub fn wait(self) {
         let _ = self.session.join();
         self.engine.settle();
-        self.engine.rest();
         self.engine.stop();
         self.engine.leave();
     }

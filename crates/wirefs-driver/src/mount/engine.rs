@@ -235,11 +235,6 @@ impl Engine {
         }
     }
 
-    /// The mount has ended: others need not ask it before they change something.
-    pub(super) fn rest(&self) {
-        self.drive(|state, now| state.client.rest(now));
-    }
-
     /// The mount is stopped: leaves what it knew for the next one.
     pub(super) fn leave(&self) {
         let Some(store) = &self.store else { return };
