@@ -4,7 +4,7 @@ use crate::crew::first;
 use wirefs_sim::{Flaw, run};
 
 /// Within so many runs each is found.
-const FLAWED: u64 = 300;
+const FLAWED: u64 = 3000;
 
 #[test]
 fn each_mistake_is_found() {
