@@ -3,15 +3,13 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 PREFIX ?= /usr/local
 CASES ?= 20000
 
-.PHONY: help run test bench coherence check lint fmt sim fuzz metrics deny install clean
+.PHONY: help run test bench coherence check lint fmt sim circuits fuzz metrics deny install clean
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 run: ## serve a directory and mount it until Ctrl-C; RTT=85 puts a line between, FROM=host:dir AT=mnt is the real thing
-	@scripts/need run
-	@scripts/run
+	@scripts/need run && scripts/run
 test: ## run every test, real mounts in namespaces included; installs what they need
-	@scripts/need test
-	@scripts/test
+	@scripts/need test && scripts/test
 bench: ## measure all workloads beside sshfs and local into docs/BENCHMARKS.md; ARGS=--short for a first look
 	@scripts/need bench
 	@scripts/bench $(ARGS)
@@ -27,6 +25,8 @@ fmt: ## format the code
 	cargo fmt --all
 sim: ## run the simulation with SEEDS=20000 seeds from FROM=0 on; one seed alone tells all that happens
 	@cargo run --quiet -p wirefs-sim -- --from $(or $(FROM),0) --seeds $(or $(SEEDS),20000)
+circuits: ## simulate lives of circuits over bad cards with SEEDS=2000 seeds from FROM=0 on
+	@CIRCUIT_FROM=$(or $(FROM),0) CIRCUIT_SEEDS=$(or $(SEEDS),2000) cargo test -q -p wirefs-circuit whatever -- --nocapture
 fuzz: ## run the property tests of all decoders with CASES=20000 cases each
 	PROPTEST_CASES=$(CASES) BOLERO_RANDOM_ITERATIONS=$(CASES) cargo test --release -p wirefs-op -p wirefs-fuse
 metrics: ## figures of the code

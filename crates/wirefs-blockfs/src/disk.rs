@@ -8,7 +8,8 @@
 //!
 //! What a log says is what its records say one after the other: a crash leaves the records up to some point, and so a state
 //! that was there, with its root and all that it reaches. A segment is synced before the next one begins, so that only the
-//! last one can be torn; there the first record that is not whole is the end. Cleaning from the old end is what makes
+//! last one can be torn; there the first record that is not whole is the end, unless a later one says that it was synced:
+//! what was on the disk and is not any more is damage, which no opening passes over. Cleaning from the old end is what makes
 //! records that let go of blocks needless once they are the oldest: the blocks are in no file any more.
 //!
 //! Why no embedded store of others: what they are made for (any key, ordered scans, transactions) costs a tree of pages and
@@ -26,7 +27,7 @@ use log::Log;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use wirefs_blocks::id::BlockId;
 use wirefs_blocks::store::{BlockStore, Lost, Room, StoreFault, Wanted};
 
@@ -76,11 +77,12 @@ impl DiskFault {
 ///
 /// # Guarantee
 /// After a crash of the process nothing is missing; after a crash of the machine all is there that was synced, and of the
-/// rest what came before some point.
+/// rest what came before some point. What a disk cannot give, or gives otherwise than it was synced, is never taken for
+/// something that was not written.
 ///
 /// # Cost
 /// One write for each `register`, `switch_root` and `deregister`; where more than half of the log is let go of, at times a
-/// segment is copied and synced. Memory: about 40 bytes for each block.
+/// segment is copied and synced. Memory: about 70 bytes for each block.
 #[derive(Debug)]
 pub struct DiskStore {
     log: Mutex<Log>,
@@ -91,7 +93,7 @@ pub struct DiskStore {
 }
 
 impl DiskStore {
-    /// Opens the store in a directory; one that is empty or not there becomes one.
+    /// Opens the store in a directory; one that has no log, or is not there, becomes one.
     ///
     /// # Errors
     /// See [`DiskFault`].
@@ -122,6 +124,12 @@ impl DiskStore {
 
     fn log(&self) -> MutexGuard<'_, Log> {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for DiskStore {
+    fn drop(&mut self) {
+        self.log().close();
     }
 }
 
@@ -165,13 +173,15 @@ impl BlockStore for DiskStore {
     }
 
     fn sync(&self) -> Result<(), StoreFault> {
-        let file: Arc<File> = self.log().file()?;
+        let written = self.log().written()?;
         // Others append meanwhile. Segments before this one are synced.
-        file.sync_data().map_err(|_| {
+        written.file.sync_data().map_err(|_| {
             // What was to be written may be dropped by the system after it has told of its failure once.
             self.log().give_up();
             StoreFault::Broken("the disk does not take what was written")
-        })
+        })?;
+        self.log().note_synced(&written);
+        Ok(())
     }
 
     fn room(&self) -> Room {

@@ -64,6 +64,26 @@ impl Table {
         others.into_iter().find_map(|(_, ranges)| ranges.conflict(range))
     }
 
+    /// As [`Table::set`], unless more ranges would come of it than a holder may hold: a lock that is taken or released
+    /// within others leaves two where one was.
+    fn set_within_bounds(&mut self, holder: Holder, range: LockRange) -> Result<(), Errno> {
+        let before = self.held.get(&holder).map(Ranges::to_vec).unwrap_or_default();
+        self.set(holder, range);
+        let count = self.held.get(&holder).map_or(0, Ranges::len);
+        if count <= RANGES_MAX || count <= before.len() {
+            return Ok(());
+        }
+        self.put_back(holder, range, &before);
+        Err(Errno::NoLocks)
+    }
+
+    /// The holder has again what it had before it changed `range`.
+    fn put_back(&mut self, holder: Holder, range: LockRange, before: &[LockRange]) {
+        for range in ranges::restoring(holder.range(range), before) {
+            self.set(holder, range);
+        }
+    }
+
     fn set(&mut self, holder: Holder, range: LockRange) {
         let ranges = self.held.entry(holder).or_default();
         ranges.set(holder.range(range));
@@ -107,28 +127,25 @@ impl LockTable {
             return Err(Errno::WouldBlock);
         }
         let before = table.held.get(&holder).map(Ranges::to_vec);
-        let is_full = match &before {
-            Some(ranges) => ranges.len() >= RANGES_MAX,
-            None => table.held.keys().filter(|held| held.session == holder.session).count() >= HOLDERS_MAX,
-        };
-        if is_full {
+        let holders = || table.held.keys().filter(|held| held.session == holder.session).count();
+        if before.is_none() && holders() >= HOLDERS_MAX {
             return Err(Errno::NoLocks);
         }
-        table.set(holder, range);
+        table.set_within_bounds(holder, range)?;
         Ok(Before(before.unwrap_or_default()))
     }
 
     /// Releases a range; what is not held is released already.
-    pub(crate) fn unlock(&self, holder: Holder, range: LockRange) {
-        self.table().set(holder, LockRange { kind: LockKind::Unlock, ..range });
+    ///
+    /// # Errors
+    /// `NoLocks`: it would leave more ranges than a holder may hold.
+    pub(crate) fn unlock(&self, holder: Holder, range: LockRange) -> Result<(), Errno> {
+        self.table().set_within_bounds(holder, LockRange { kind: LockKind::Unlock, ..range })
     }
 
     /// Undoes a lock that nobody heard of: the holder has again what it had before.
     pub(crate) fn give_back(&self, holder: Holder, range: LockRange, before: &Before) {
-        let mut table = self.table();
-        for range in ranges::restoring(holder.range(range), &before.0) {
-            table.set(holder, range);
-        }
+        self.table().put_back(holder, range, &before.0);
     }
 
     /// The lock that would stand in the way.

@@ -15,7 +15,7 @@ pub struct Lost;
 /// Why a store did not take something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StoreFault {
-    /// There is no room. Nothing of what was given was taken, and none of its ids was seen by anybody.
+    /// There is no room. Nothing of what was given was taken; ids of it may have been seen, so none is used again.
     #[error("the store is full")]
     Full,
     /// It failed. What was taken is not known.
@@ -90,7 +90,7 @@ pub trait BlockStore: Send + Sync + 'static {
     /// Makes another block the root, in one step: after a crash it is this one or the one before.
     ///
     /// # Errors
-    /// It is not known which of the two is the root.
+    /// [`StoreFault::Full`]: it is the one before. [`StoreFault::Broken`]: it is not known which of the two is the root.
     fn switch_root(&self, root: BlockId) -> Result<(), StoreFault>;
 
     /// Waits until the present root, and all that it reaches, is as safe as this store can make it.

@@ -8,7 +8,10 @@ use crate::key::{Ino, Key, Part};
 use crate::map::Map;
 use crate::shelf::Shelf;
 use bytes::Bytes;
-use wirefs_op::{Errno, Timestamp};
+use wirefs_op::{Errno, FileId, Timestamp};
+
+/// The file system of the directory of checkpoints. The serials of these are their file systems, and below it.
+pub(crate) const CHECKPOINTS_FS: u32 = FileId::PROVISIONAL - 1;
 
 /// A kept root.
 #[derive(Clone, Debug, PartialEq, Eq)]

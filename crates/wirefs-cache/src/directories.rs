@@ -244,6 +244,20 @@ impl Directories {
         }
     }
 
+    /// The object that this client made as `name` is known by the number `file` from now on.
+    pub fn identified(&mut self, dir: NodeId, name: &[u8], made: FileId, file: FileId) {
+        let recent = self.recent.get_mut(&dir).and_then(|recent| recent.names.get_mut(name));
+        if let Some(stat) = recent.and_then(|own| own.stat.as_mut()).filter(|stat| stat.id == made) {
+            stat.id = file;
+        }
+        if let Some(directory) = self.known.get_mut(&dir)
+            && let Some(stat) = directory.find(name).filter(|stat| stat.id == made)
+        {
+            let stat = Stat { id: file, ..*stat };
+            directory.patches.insert(name.to_vec(), Some(stat));
+        }
+    }
+
     /// The server said what `name` is; a listing from before is to say so too. Without a listing, what is leased is remembered alone.
     pub fn found(&mut self, dir: NodeId, name: &[u8], stat: Option<&Stat>, known: Known, trust: &Trust) {
         if self.is_changed_since(dir, name, known.at) {
@@ -306,6 +320,16 @@ impl Directories {
             self.singles = 1;
         }
         self.known.entry(dir).or_insert_with(|| Directory::new(Arc::default(), None));
+    }
+
+    /// Whether the directory is known to have nothing in it, as far as that may be believed.
+    pub fn is_known_empty(&self, dir: NodeId) -> bool {
+        self.known.get(&dir).is_some_and(|directory| {
+            let is_gone = |entry: &DirEntry| matches!(directory.patches.get(&entry.name), Some(None));
+            directory.known.is_some()
+                && directory.patches.values().all(Option::is_none)
+                && directory.listing.iter().all(is_gone)
+        })
     }
 
     /// Whether this client may have changed what `name` is since `at`: what was asked for then may not know of it.

@@ -107,6 +107,11 @@ impl Ranges {
         end
     }
 
+    /// Where known bytes begin and end; stretches may follow each other without a gap.
+    pub fn stretches(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.pieces.iter().map(|(at, piece)| (*at, end_of(*at, piece)))
+    }
+
     /// `start..end`, if all of it is known. Shares one piece, copies when it takes several.
     pub fn read(&self, start: u64, end: u64) -> Option<Bytes> {
         if start >= end {

@@ -1,5 +1,6 @@
 //! The machine: its inputs, its outputs, and what they share.
 
+use crate::ahead::Ahead;
 use crate::call::{Answer, Call, CallId, Caller, Invalidate};
 use crate::files::Files;
 use crate::leases::Leases;
@@ -8,6 +9,7 @@ use crate::operation::list::Misses;
 use crate::operation::publish::Publications;
 use crate::operation::write::Throttled;
 use crate::operation::{self, Pending};
+use crate::predict;
 use crate::requests::{Outstanding, Requests};
 use crate::status::Counters;
 use crate::stored::Stored;
@@ -22,7 +24,7 @@ use wirefs_op::message::find::FindMode;
 use wirefs_op::message::get::GotMode;
 use wirefs_op::message::version::BootId;
 use wirefs_op::wire::Malformed;
-use wirefs_op::{Errno, FileId, Frame, FsStat, NOTAG, Reply, Request, Stat, Time};
+use wirefs_op::{Errno, FileId, Frame, FsStat, NOTAG, Reply, Request, Stat, Time, Timestamp};
 
 /// What the user chose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +42,10 @@ pub struct Config {
     /// The longest that the kernel may believe a name, where it cannot be told to forget all names without waiting. `None`: no
     /// bound.
     pub name_ttl_max: Option<Duration>,
+    /// Whether the driver keeps a journal. Only then changes are answered before the server has them.
+    pub journal: bool,
+    /// The time of day when [`Time`] was 0, for what is answered before the server says when it was.
+    pub day: Timestamp,
 }
 
 /// What the server said when the tree was attached.
@@ -95,6 +101,12 @@ pub enum Output {
     Load(Piece),
     /// Keep a piece of contents on disk. The same.
     Keep(Piece, Bytes),
+    /// Append this numbered change to the journal, before anything that follows is done. The body is encoded with [`NOTAG`].
+    Journal(u64, Frame),
+    /// Answer this call once the local disk has all that the journal was told so far.
+    AnswerJournaled(CallId, Answer),
+    /// The server's disk has all changes below this number: the journal needs them no more.
+    JournalForget(u64),
     /// The connection is dead though nobody said so: close it, then report it lost.
     HangUp,
 }
@@ -123,6 +135,7 @@ pub struct Client {
     pub(crate) publications: Publications,
     pub(crate) misses: Misses,
     pub(crate) streams: Streams,
+    pub(crate) ahead: Ahead,
     /// The file system's figures, and as of when.
     pub(crate) figures: Option<(FsStat, Time)>,
     calls: BTreeMap<CallId, Time>,
@@ -158,6 +171,7 @@ impl Client {
             publications: Publications::default(),
             misses: Misses::default(),
             streams: Streams::default(),
+            ahead: Ahead::default(),
             figures: None,
             calls: BTreeMap::new(),
             abandoned: BTreeSet::new(),
@@ -196,6 +210,14 @@ impl Client {
             self.recalled(recall);
             return Ok(());
         }
+        if let Reply::Alone(alone) = reply {
+            // Also behind the journal's back: who no longer may be ahead still has to say so.
+            if tag != NOTAG || !self.leases.are_agreed() {
+                return Err(Malformed { what: "of being alone where that was not agreed on", at: 1 });
+            }
+            self.alone_told(alone);
+            return Ok(());
+        }
         let last = match &reply {
             Reply::Get(got) => got.mode.has(GotMode::LAST),
             Reply::Find(found) => found.mode.has(FindMode::LAST),
@@ -213,6 +235,7 @@ impl Client {
         let before = self.outputs.len();
         operation::finish(self, outstanding, reply, last);
         self.answer_first(before);
+        self.go_on_behind();
         self.keep_read();
         self.send_waiting();
         Ok(())
@@ -248,6 +271,8 @@ impl Client {
     pub fn tick(&mut self, now: Time) {
         self.now = now;
         self.watch_leases();
+        self.watch_room();
+        self.watch_durable();
         let (trust, names) = (self.trust(), &self.names);
         self.directories.expire(&trust, |dir| names.node(dir).is_some());
         self.drop_unused();
@@ -286,6 +311,18 @@ impl Client {
         self.calls.len()
     }
 
+    /// All changes with lower numbers are answered: what the journal notes, since whoever sends its changes again needs to know
+    /// which replies the server has been told to forget.
+    pub fn answered_below(&self) -> u64 {
+        self.requests.answered_below()
+    }
+
+    /// The journal can take no more: from now on no change is answered before the server has it. Those that were are on their way.
+    pub fn journal_failed(&mut self, now: Time) {
+        self.now = now;
+        self.config.journal = false;
+    }
+
     /// Which directory is mounted.
     pub fn root_id(&self) -> FileId {
         self.attachment.root.id
@@ -314,6 +351,15 @@ impl Client {
         }
     }
 
+    /// Answers once the journal is on the local disk.
+    pub(crate) fn answer_journaled(&mut self, id: CallId, answer: Answer) {
+        if self.calls.remove(&id).is_some() {
+            self.outputs.push_back(Output::AnswerJournaled(id, answer));
+        } else {
+            self.abandoned.remove(&id);
+        }
+    }
+
     pub(crate) fn fail(&mut self, id: CallId, errno: Errno) {
         self.answer(id, Answer::Fail(errno));
     }
@@ -328,6 +374,8 @@ impl Client {
 
     /// Sends a request; `pending` says what its reply is for.
     pub(crate) fn send(&mut self, request: Request, pending: Pending) {
+        let Some((request, pending)) = predict::foresee(self, request, pending) else { return };
+        let Some((request, pending)) = self.behind(request, pending) else { return };
         if !self.link.is_up()
             && self.link.is_past(self.now, self.config.deadline)
             && !pending.outlives_deadline()
@@ -335,8 +383,12 @@ impl Client {
             operation::fail(self, pending, Errno::HostDown);
             return;
         }
-        self.counters.count(&request);
-        self.requests.wait(request, pending);
+        if self.config.journal && self.requests.is_numbered() && request.is_change() {
+            self.issue(request, |_| pending);
+        } else {
+            self.counters.count(&request);
+            self.requests.wait(request, pending);
+        }
         self.send_waiting();
     }
 

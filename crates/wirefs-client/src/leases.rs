@@ -1,6 +1,6 @@
 //! What the server has promised: until when that counts, what it took back, and the signs of life that keep it.
 
-use crate::core::{Attachment, Client};
+use crate::core::{Attachment, Client, Lane, Output};
 use crate::operation::Pending;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,7 +8,8 @@ use wirefs_cache::{Known, Mode, NodeId, Trust};
 use wirefs_lease::{Forgetting, Holder, Serial};
 use wirefs_op::message::attach::{Leases as Terms, Watch};
 use wirefs_op::message::ping::Tping;
-use wirefs_op::{DirEntry, FileId, Request, Stat, Time};
+use wirefs_op::message::recall::{RESTS, Trecalled};
+use wirefs_op::{DirEntry, FileId, NOTAG, Request, Stat, Time};
 
 /// The leases of this client.
 #[derive(Debug)]
@@ -147,6 +148,15 @@ impl Client {
         if let Some(holder) = self.leases.holder_mut() {
             holder.answered(now, sent);
             self.empty();
+        }
+    }
+
+    /// The mount has ended, so nobody believes anything of what is leased until it is asked for anew.
+    pub fn rest(&mut self, now: Time) {
+        self.now = now;
+        if self.leases.are_agreed() && self.link.is_up() {
+            let told = Request::Recalled(Trecalled { serial: RESTS }).encode(NOTAG);
+            self.output(Output::Send(told, Lane::Changes));
         }
     }
 

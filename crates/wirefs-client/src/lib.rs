@@ -10,12 +10,14 @@
 //!
 //! *Proved by*: `tests/suite`, where it talks to the reference tree without a wire.
 
+mod ahead;
 pub mod call;
 mod core;
 mod files;
 mod leases;
 mod link;
 mod operation;
+mod predict;
 mod present;
 mod recall;
 mod requests;
@@ -25,8 +27,9 @@ mod stored;
 mod streams;
 mod trim;
 
+pub use ahead::LateError;
 pub use core::{Attachment, Client, Config, Lane, Output};
 pub use link::LinkState;
-pub use status::{Counters, LeaseStatus, RequestCount, Snapshot};
+pub use status::{AheadStatus, Counters, LeaseStatus, RequestCount, Snapshot};
 pub use stored::Loaded;
 pub use streams::{Fate, PrefetchStatus};

@@ -72,6 +72,7 @@ impl Client {
         self.link.state = LinkState::Down(now);
         self.link.losses += 1;
         self.leases_lost();
+        self.alone_lost();
         for pending in self.requests.interrupted() {
             operation::give_up(self, pending, Errno::Io);
         }
@@ -93,9 +94,12 @@ impl Client {
         if attachment.boot != self.attachment.boot {
             operation::uncommitted::send_again(self);
         }
-        for pending in self.requests.attached(attachment.ledger, resumed) {
+        // A server that was started again may know the changes, though not what was open.
+        let knows_changes = resumed || attachment.ledger.is_some_and(|number| number > 0);
+        for pending in self.requests.attached(attachment.ledger, knows_changes) {
             operation::give_up(self, pending, Errno::Io);
         }
+        self.alone_lost();
         self.leases_attached(attachment.leases.as_ref());
         self.attachment = attachment;
         self.streams.attached();

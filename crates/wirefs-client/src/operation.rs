@@ -6,6 +6,7 @@ pub(crate) mod as_opened;
 pub(crate) mod attributes;
 pub(crate) mod commit;
 pub(crate) mod concerned;
+pub(crate) mod confirm;
 pub(crate) mod copy;
 pub(crate) mod fetch;
 pub(crate) mod find;
@@ -35,7 +36,7 @@ use crate::call::{Answer, Call, CallId, Caller};
 use crate::core::Client;
 use crate::requests::Outstanding;
 use wirefs_cache::NodeId;
-use wirefs_op::{Errno, Reply};
+use wirefs_op::{Errno, Reply, Request};
 
 /// What a reply is for.
 #[derive(Clone, Debug)]
@@ -62,7 +63,8 @@ pub(crate) enum Pending {
     /// Contents of a file, for which nobody waits.
     Ahead(open::Ahead),
     Xattr(xattr::Asking),
-    Statfs(CallId),
+    /// Without a call nobody waits for it yet.
+    Statfs(Option<CallId>),
     Lock(lock::Locking),
     /// The release of a lock, for which nobody waits.
     Unlock(NodeId),
@@ -74,6 +76,12 @@ pub(crate) enum Pending {
     Commit(commit::Committing),
     /// A copy takes the place of its file.
     Publish(publish::Publishing),
+    /// A change that was answered, by its number.
+    Confirm(u64),
+    /// How much room the server's disk has; nobody waits for it.
+    Room,
+    /// All changes below this number reach the server's disk; nobody waits for it.
+    Durable(u64),
 }
 
 impl Pending {
@@ -82,8 +90,10 @@ impl Pending {
     pub(crate) fn outlives_deadline(&self) -> bool {
         match self {
             Pending::Write(writing) => writing.is_background(),
-            Pending::Close(_) => true,
+            Pending::Close(_) | Pending::Confirm(_) => true,
             Pending::Ignore
+            | Pending::Room
+            | Pending::Durable(_)
             | Pending::Lookup(_)
             | Pending::Getattr(_)
             | Pending::Setattr(_)
@@ -115,7 +125,12 @@ impl Pending {
     /// Makes ready to be sent again; false when that would be of no use.
     pub(crate) fn restart(&mut self) -> bool {
         match self {
-            Pending::Ignore | Pending::Withdraw(_) | Pending::Find(_) | Pending::Ahead(_) => false,
+            Pending::Ignore
+            | Pending::Withdraw(_)
+            | Pending::Find(_)
+            | Pending::Ahead(_)
+            | Pending::Room
+            | Pending::Durable(_) => false,
             Pending::Fetch(fetching) => fetching.restart(),
             Pending::ReadExactly(exact) => exact.restart(),
             Pending::List(listing) => listing.restart(),
@@ -138,6 +153,7 @@ impl Pending {
             | Pending::Copy(_)
             | Pending::Seek(_)
             | Pending::Commit(_)
+            | Pending::Confirm(_)
             | Pending::Publish(_) => true,
             Pending::Lock(locking) => !locking.is_withdrawn(),
         }
@@ -321,7 +337,13 @@ pub(crate) fn undo(client: &mut Client, call: CallId, answer: Answer) {
 /// Carries on with a reply. An `Err` of an operation is the answer to its call.
 pub(crate) fn finish(client: &mut Client, outstanding: Outstanding, reply: Reply, last: bool) {
     if let Reply::Error(error) = reply {
+        if concerned::may_be_done(&outstanding.request, error.errno) {
+            concerned::doubt(client, &outstanding.pending);
+        }
         return fail(client, outstanding.pending, error.errno);
+    }
+    if has_done_too_much(&outstanding.request, &reply) {
+        return give_up(client, outstanding.pending, Errno::Protocol);
     }
     let (sent, order) = (outstanding.told_since, outstanding.order);
     let Outstanding { pending, tag, request, .. } = outstanding;
@@ -356,8 +378,23 @@ pub(crate) fn finish(client: &mut Client, outstanding: Outstanding, reply: Reply
         (Pending::Publish(p), Reply::Put(r)) => publish::was_put(client, p, sent, &request, &r),
         (Pending::Publish(p), Reply::Rename(r)) => publish::was_moved(client, p, sent, &r),
         (Pending::Commit(p), Reply::Commit(r)) => commit::finish(client, p, order, r),
+        (Pending::Confirm(number), reply) => confirm::finish(client, number, sent, &request, &reply),
+        (Pending::Room, Reply::Statfs(r)) => {
+            client.figures = Some((r.figures, sent));
+            client.room_told(true);
+        }
+        (Pending::Durable(below), Reply::Commit(r)) => client.are_durable(below, Some(r.boot)),
         // A reply of another kind than was asked for: the server's fault, the caller's loss.
         (pending, _) => fail(client, pending, Errno::Protocol),
+    }
+}
+
+/// Whether the server says that it has done more than it was asked for.
+fn has_done_too_much(request: &Request, reply: &Reply) -> bool {
+    match (request, reply) {
+        (Request::Put(asked), Reply::Put(put)) => u64::from(put.count) > asked.data.0.len() as u64,
+        (Request::Copy(asked), Reply::Copy(copied)) => copied.count > asked.length,
+        _ => false,
     }
 }
 
@@ -388,7 +425,8 @@ pub(crate) fn fail(client: &mut Client, pending: Pending, errno: Errno) {
         Pending::Find(p) => find::failed(client, p, errno),
         Pending::Ahead(p) => open::not_ahead(client, p),
         Pending::Xattr(p) => xattr::failed(client, p, errno),
-        Pending::Statfs(call) | Pending::Seek(call) => client.fail(call, errno),
+        Pending::Statfs(call) => statfs::failed(client, call, errno),
+        Pending::Seek(call) => client.fail(call, errno),
         Pending::Lock(p) => lock::failed(client, p, errno),
         Pending::Unlock(node) => lock::unlocked(client, node),
         Pending::Withdraw(oldtag) => interrupt::finish(client, oldtag),
@@ -396,5 +434,8 @@ pub(crate) fn fail(client: &mut Client, pending: Pending, errno: Errno) {
         Pending::Copy(p) => copy::failed(client, p, errno),
         Pending::Commit(p) => commit::failed(client, p, errno),
         Pending::Publish(p) => publish::failed(client, p, errno),
+        Pending::Confirm(number) => confirm::failed(client, number, errno),
+        Pending::Room => client.room_told(false),
+        Pending::Durable(below) => client.are_durable(below, None),
     }
 }

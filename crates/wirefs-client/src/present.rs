@@ -26,7 +26,8 @@ impl Client {
     }
 
     pub(crate) fn is_fresh(&self, node: NodeId) -> bool {
-        !self.files.is_writing(node) && self.names.node(node).is_some_and(|node| node.is_fresh(&self.trust()))
+        let is_known = !self.files.is_writing(node) || self.files.is_ahead(node);
+        is_known && self.names.node(node).is_some_and(|node| node.is_fresh(&self.trust()))
     }
 
     /// Whether the kernel may be told of the node what is known of it. With leases a name may be known for long whose attributes are
@@ -38,8 +39,10 @@ impl Client {
     /// Attributes as the kernel gets them: the server's user shown as the mounting user unless the server acts for
     /// anyone; inode numbers of file systems below the export's own kept apart.
     pub(crate) fn present(&self, stat: &Stat) -> Stat {
-        let mut shown = *stat;
-        if stat.id.fs != 0 {
+        let mut shown = self.ahead.shown(stat);
+        if let Some(ino) = self.ahead.shown_ino(stat.id) {
+            shown.id.ino = ino;
+        } else if stat.id.fs != 0 {
             shown.id.ino = stat.id.ino ^ (u64::from(stat.id.fs) << 32).rotate_left(7);
         }
         if !self.attachment.acts_for_callers {
@@ -72,7 +75,7 @@ impl Client {
         if let Some(stat) = session::shown(self, node, &known.stat) {
             return Some((self.present(&stat), Duration::ZERO));
         }
-        let ttl = if self.files.is_writing(node) {
+        let ttl = if self.files.is_writing(node) && !self.files.is_ahead(node) {
             Duration::ZERO
         } else {
             known.known.map_or(Duration::ZERO, |known| self.trust().ttl(known))

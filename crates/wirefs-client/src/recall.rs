@@ -125,7 +125,7 @@ impl Client {
         }
         for node in forgotten.nodes {
             self.invalidate(Invalidate::Node { node, offset: 0, length: 0 });
-            self.files.kernel_emptied(node);
+            self.files.kernel_emptied(node, self.now);
         }
     }
 

@@ -148,6 +148,35 @@ impl Requests {
         self.waiting.push_back(Waiting::new(request, pending));
     }
 
+    /// Whether changes are numbered when they are issued: from then on, in the order of their numbers.
+    pub(crate) fn is_numbered(&self) -> bool {
+        self.numbers.is_agreed()
+    }
+
+    /// The number of the change that is issued next.
+    pub(crate) fn next_number(&self) -> u64 {
+        self.numbers.next()
+    }
+
+    /// All changes with lower numbers are answered.
+    pub(crate) fn answered_below(&self) -> u64 {
+        self.numbers.answered_below()
+    }
+
+    /// Queues a change under its number, which it has from now on.
+    pub(crate) fn issue(&mut self, now: Time, request: Request, pending: Pending) -> u64 {
+        let number = self.numbers.issue();
+        let numbered_at = Some(now);
+        self.waiting.push_back(Waiting { request, pending, number: Some(number), numbered_at });
+        number
+    }
+
+    /// Whether any change is under way, sent or waiting.
+    pub(crate) fn any_change(&self) -> bool {
+        self.sent.values().any(|outstanding| outstanding.request.is_change())
+            || self.waiting.iter().any(|waiting| waiting.request.is_change())
+    }
+
     /// Queues requests ahead of all that wait, in this order.
     pub(crate) fn wait_first(&mut self, requests: Vec<(Request, Pending)>) {
         for (request, pending) in requests.into_iter().rev() {

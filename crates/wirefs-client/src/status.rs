@@ -1,5 +1,6 @@
 //! What the client has done so far, for people.
 
+use crate::ahead::LateError;
 use crate::core::Client;
 use crate::link::LinkState;
 use crate::streams::PrefetchStatus;
@@ -71,6 +72,21 @@ pub struct LeaseStatus {
     pub watch: Watch,
 }
 
+/// How far a mount is ahead of its server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AheadStatus {
+    /// Whether nobody else uses the tree, so that changes are answered before the server has them.
+    pub is_alone: bool,
+    /// Changes that were answered and that the server has not confirmed.
+    pub changes: u64,
+    /// Requests that wait for them.
+    pub held: usize,
+    /// The last changes that the server refused although their programs had been told that they were done.
+    pub late: Vec<LateError>,
+    /// How many there were.
+    pub late_count: u64,
+}
+
 /// The client at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
@@ -98,6 +114,8 @@ pub struct Snapshot {
     pub leases: Option<LeaseStatus>,
     /// What was fetched ahead.
     pub prefetch: PrefetchStatus,
+    /// How far this mount is ahead of the server.
+    pub ahead: AheadStatus,
     /// When this is.
     pub at: Time,
 }
@@ -118,7 +136,18 @@ impl Client {
             cached_bytes: self.files.cached_bytes(),
             leases: self.leases.are_agreed().then(|| self.lease_status()),
             prefetch: self.streams.counted,
+            ahead: self.ahead_status(),
             at: self.now,
+        }
+    }
+
+    fn ahead_status(&self) -> AheadStatus {
+        AheadStatus {
+            is_alone: self.ahead.is_alone(),
+            changes: self.ahead.outstanding(),
+            held: self.ahead.held(),
+            late: self.ahead.late().cloned().collect(),
+            late_count: self.ahead.late_count,
         }
     }
 

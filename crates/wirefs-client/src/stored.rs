@@ -278,8 +278,13 @@ impl Client {
     /// All pieces in memory that are worth keeping: what was written is among them.
     pub fn pieces(&self) -> impl Iterator<Item = (Piece, Bytes)> {
         self.files.known_nodes().flat_map(move |node| {
-            let size = self.names.node(node).map_or(0, |known| known.stat.size);
-            (0..size).step_by(PIECE_BYTES as usize).filter_map(move |at| self.complete_piece(node, at))
+            // By what is known, since a file of any size may be a hole.
+            let stretches =
+                self.files.known(node).into_iter().flat_map(|contents| contents.ranges.stretches());
+            let first = |start: u64| start - start % PIECE_BYTES;
+            let pieces = stretches.flat_map(|(start, end)| (first(start)..end).step_by(PIECE_BYTES as usize));
+            let pieces: BTreeSet<u64> = pieces.collect();
+            pieces.into_iter().filter_map(move |at| self.complete_piece(node, at))
         })
     }
 }

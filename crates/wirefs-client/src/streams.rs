@@ -18,7 +18,7 @@ mod walks;
 pub use unused::Fate;
 
 use crate::core::Client;
-use crate::operation::{Pending, find};
+use crate::operation::{Pending, find, statfs};
 use contents::Contents;
 use std::time::Duration;
 use unused::{Item, Unused};
@@ -186,6 +186,7 @@ impl Client {
         let seen = self.streams.walks.seen(dir, pace);
         if !seen.is_streamed {
             seen.is_streamed = true;
+            statfs::ask_ahead(self);
             let bounds = find::Bounds {
                 depth: u16::MAX,
                 entries: SUBTREE_ENTRIES_MAX,

@@ -15,6 +15,7 @@ mod engine;
 mod front;
 mod handshake;
 mod invalidation;
+mod journal;
 mod local;
 mod notices;
 mod random;
@@ -25,12 +26,17 @@ mod ticker;
 mod wire;
 
 pub use handshake::ConnectError;
+pub use journal::{
+    Brought, JournalPlan, JournalStatus, Kept, LeftJournal, LeftState, Progress, Recovered, Stays, kept_in,
+    left_journals,
+};
 pub use local::LocalDial;
 pub use status::MountStatus;
 pub use store::{StorePlan, StoreStatus};
 
 use engine::Engine;
 use handshake::Attached;
+use journal::Journal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -65,6 +71,8 @@ pub struct MountPlan {
     pub gid: u32,
     /// Where what is known is kept for the next mount; `None`: nowhere.
     pub store: Option<StorePlan>,
+    /// Where the journal is, and whether one is kept; `None`: nowhere.
+    pub journal: Option<JournalPlan>,
 }
 
 /// Why a mount could not be made, after the server was reached.
@@ -86,27 +94,59 @@ pub struct Connected {
     plan: MountPlan,
     engine: Arc<Engine>,
     attached: Attached,
+    recovered: Vec<Recovered>,
 }
 
-/// Reaches the server and attaches its tree.
+/// Reaches the server and attaches its tree. What an earlier mount of it left in a journal is brought there first.
 ///
 /// # Errors
 /// The server cannot be reached, refuses us, or does not have that directory; each says what to do.
 ///
 /// # Cost
-/// The carrier's dial and 2 round trips.
+/// The carrier's dial and 2 round trips; for a journal that was left, another dial, and what its changes take.
 pub fn connect(plan: MountPlan) -> Result<Connected, ConnectError> {
     let store = plan.store.as_ref().and_then(Store::open);
     let carrier = plan.dial.dial()?;
     // The session is a secret between the two: it is told to nobody else.
     let identity = engine::identity(&carrier.peer);
+    if let Some(store) = &store {
+        store.meet(&identity);
+    }
     let left = store.as_ref().filter(|_| plan.mode.takes_leases()).and_then(|store| store.take(&identity));
+    let (carrier, recovered, stay) = recover(&plan, carrier)?;
+    let left = left.filter(|left| !stay.contains(&left.session));
     let (session, attached, left) = attach(&plan, carrier, left)?;
-    let engine = Arc::new(Engine::new(&plan, session, &attached, store));
+    let is_ahead = plan.mode.takes_leases();
+    let journal = plan.journal.as_ref().filter(|_| is_ahead);
+    let journal = journal.and_then(|journal| Journal::begin(journal, session, &attached));
+    let engine = Arc::new(Engine::new(&plan, session, &attached, store, journal));
     if let Some(left) = left {
         engine.take_over(left);
     }
-    Ok(Connected { plan, engine, attached })
+    Ok(Connected { plan, engine, attached, recovered })
+}
+
+/// Brings to the server what earlier mounts of the plan's source left in journals, and nothing else.
+///
+/// # Errors
+/// The server cannot be reached. What becomes of each journal is in the answer.
+///
+/// # Cost
+/// The carrier's dial, and for each journal another, 3 round trips, and what its changes take.
+pub fn recover_left(plan: &MountPlan) -> Result<Vec<Recovered>, ConnectError> {
+    let carrier = plan.dial.dial()?;
+    let all = plan.journal.as_ref().map(|journal| journal::recover_all(plan, journal, carrier));
+    Ok(all.map(|all| all.journals).unwrap_or_default())
+}
+
+type AfterRecovery = (Carrier, Vec<Recovered>, Vec<SessionId>);
+
+/// Also a connection that was not used for it, and the sessions that cannot be taken up.
+fn recover(plan: &MountPlan, carrier: Carrier) -> Result<AfterRecovery, ConnectError> {
+    let Some(journal) = &plan.journal else { return Ok((carrier, Vec::new(), Vec::new())) };
+    let all = journal::recover_all(plan, journal, carrier);
+    let carrier = all.carrier.map_or_else(|| plan.dial.dial(), Ok)?;
+    Ok((carrier, all.journals, all.stay))
 }
 
 /// Takes up the session that an earlier mount left; opens another where that is refused.
@@ -133,6 +173,11 @@ impl Connected {
         &self.attached.attachment
     }
 
+    /// What became of the journals that earlier mounts left.
+    pub fn recovered(&self) -> &[Recovered] {
+        &self.recovered
+    }
+
     /// Who the server is.
     pub fn peer(&self) -> &PeerInfo {
         &self.attached.carrier.peer
@@ -148,7 +193,7 @@ impl Connected {
         options: &MountOptions,
         posix_acl: bool,
     ) -> Result<Mounted, MountError> {
-        let Connected { plan, engine, attached } = self;
+        let Connected { plan, engine, attached, .. } = self;
         let device = wirefs_fuse::mount(mountpoint, options)?;
         let session_options =
             SessionOptions { threads: plan.threads.max(1), posix_acl, ..SessionOptions::default() };
@@ -156,9 +201,14 @@ impl Connected {
         let started = wire::start(&engine, attached, plan)
             .and_then(|()| ticker::start(&engine))
             .and_then(|()| store::start(&engine))
+            .and_then(|()| journal::start(&engine))
             .inspect(|()| engine.hear())
             .map_err(MountError::Thread)
-            .and_then(|()| Ok(Session::start(device, front, session_options)?));
+            .and_then(|()| Ok(Session::start(device, front, session_options)?))
+            .and_then(|session| {
+                invalidation::start(&engine, session.notifier())?;
+                Ok(session)
+            });
         let session = match started {
             Ok(session) => session,
             Err(error) => {
@@ -168,7 +218,6 @@ impl Connected {
                 return Err(error);
             }
         };
-        invalidation::start(&engine, session.notifier())?;
         Ok(Mounted { engine, session, mountpoint: mountpoint.to_path_buf() })
     }
 }
@@ -197,9 +246,11 @@ impl Mounted {
     /// have waited.
     pub fn wait(self) {
         let _ = self.session.join();
-        self.engine.settle();
+        let is_settled = self.engine.settle() && self.engine.settle_journal();
+        self.engine.rest();
         self.engine.stop();
         self.engine.leave();
+        self.engine.end_journal(is_settled);
     }
 }
 

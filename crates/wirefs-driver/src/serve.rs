@@ -11,8 +11,10 @@
 mod connection;
 mod core;
 mod execute;
+mod ledgers;
 mod listen;
 mod log;
+mod neighbours;
 mod options;
 mod pool;
 mod reader;
@@ -21,7 +23,7 @@ mod replies;
 mod shared;
 mod status;
 
-pub use options::{BeforeLeasing, ServeOptions};
+pub use options::{BeforeLeasing, ServeOptions, ServedPlace};
 pub use status::{ClientStatus, ServeStatus};
 
 use shared::Shared;

@@ -57,6 +57,7 @@ mod take;
 mod watch;
 
 pub use send::Written;
+pub use take::Mark;
 
 /// What became of a received packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -172,6 +173,8 @@ pub struct Echo {
     gather: Gather,
     ram: Ram,
     outputs: VecDeque<Output>,
+    /// Blocks that were kept since it was made.
+    kept_count: u64,
     counters: Counters,
     /// When time's consequences are looked at next, in the store's time.
     tick_at: Time,
@@ -217,6 +220,7 @@ impl Echo {
             gather: Gather::new(shape),
             ram: Ram::new(config.ram_bytes),
             outputs: VecDeque::new(),
+            kept_count: 0,
             counters: Counters::default(),
             tick_at: Time::default(),
             ticked: Time::default(),

@@ -271,7 +271,9 @@ impl Host {
     /// Notes that a packet came back. Returns whether the host did not answer before.
     pub(crate) fn answered(&mut self, now: Time, reply: Reply) -> bool {
         let lap = now - reply.sent;
-        let way = lap.saturating_sub(reply.waited);
+        // A wait as long as all of the lap is none: the clocks that told it do not agree, and no way takes no time.
+        let waited = if reply.waited < lap { reply.waited } else { Duration::ZERO };
+        let way = lap - waited;
         self.lap.note(now, lap);
         self.way.note(now, way);
         self.epoch.add_reply(way);

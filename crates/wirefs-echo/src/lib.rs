@@ -86,7 +86,7 @@ mod echo;
 pub use block::BlockId;
 pub use config::{Config, Keep, Misuse};
 pub use counters::{Capacity, Counters, MemoryBytes, Refused};
-pub use echo::{Distance, Echo, Output, Refusal, Verdict, Written};
+pub use echo::{Distance, Echo, Mark, Output, Refusal, Verdict, Written};
 pub use host::{HostConfig, HostId, HostStatus, Standing};
 pub use packet::{OVERHEAD_BYTES, Origin, Sequence};
 pub use rate::Rate;

@@ -172,12 +172,21 @@ fn within(data: Bytes, bytes_max: u32, otherwise: Errno) -> Result<Bytes, Errno>
     if fits { Ok(data) } else { Err(otherwise) }
 }
 
+/// Whether pages that are better not kept are kept: a file that cannot be mapped would be worse.
+pub(crate) fn decide_pages(answer: &mut Answer, maps_unkept: bool) {
+    if let Answer::Opened(_, cache @ PageCache::Avoid) | Answer::Created(_, _, cache @ PageCache::Avoid) =
+        answer
+    {
+        *cache = if maps_unkept { PageCache::Bypass } else { PageCache::Drop };
+    }
+}
+
 /// Never NOFLUSH, not even for readers: FLUSH is how the POSIX locks of who closes fall (`fuse_setlk` leaves the unlocking
 /// of a close to it), those taken through other descriptors of the file too.
 fn file_flags(cache: PageCache) -> u32 {
     match cache {
         PageCache::Keep => opened::KEEP_CACHE,
-        PageCache::Drop => 0,
+        PageCache::Drop | PageCache::Avoid => 0,
         PageCache::Bypass => opened::DIRECT_IO | opened::PARALLEL_DIRECT_WRITES,
     }
 }
@@ -186,7 +195,7 @@ fn file_flags(cache: PageCache) -> u32 {
 fn directory_flags(cache: PageCache) -> u32 {
     match cache {
         PageCache::Keep => opened::KEEP_CACHE | opened::CACHE_DIR,
-        PageCache::Drop | PageCache::Bypass => 0,
+        PageCache::Drop | PageCache::Bypass | PageCache::Avoid => 0,
     }
 }
 

@@ -76,6 +76,8 @@ pub(crate) struct Distrust {
 pub(crate) struct Beliefs {
     started: Instant,
     forgets_names: AtomicBool,
+    /// The kernel maps files too that it keeps no pages of.
+    maps_unkept: AtomicBool,
     lookups: Vec<Lookups>,
     /// Any at all: a mount without pays for no lock.
     is_contended: AtomicBool,
@@ -88,6 +90,7 @@ impl Default for Beliefs {
         Beliefs {
             started: Instant::now(),
             forgets_names: AtomicBool::new(false),
+            maps_unkept: AtomicBool::new(false),
             lookups: std::iter::repeat_with(Lookups::default).take(SLOTS).collect(),
             is_contended: AtomicBool::new(false),
             contended: Mutex::default(),
@@ -102,8 +105,14 @@ impl Beliefs {
     }
 
     /// Says so, once that was agreed on.
-    pub(crate) fn agree(&self, forgets_names: bool) {
+    pub(crate) fn agree(&self, forgets_names: bool, maps_unkept: bool) {
         self.forgets_names.store(forgets_names, Ordering::Relaxed);
+        self.maps_unkept.store(maps_unkept, Ordering::Relaxed);
+    }
+
+    /// Whether a file of which the kernel keeps no pages can be mapped to be shared.
+    pub(crate) fn maps_unkept(&self) -> bool {
+        self.maps_unkept.load(Ordering::Relaxed)
     }
 
     /// How long names of a directory may be told for at the moment.

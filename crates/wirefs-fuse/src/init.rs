@@ -57,6 +57,10 @@ pub struct Agreed {
 }
 
 impl Agreed {
+    pub(crate) fn maps_unkept(&self) -> bool {
+        self.features & feature::DIRECT_IO_ALLOW_MMAP != 0
+    }
+
     pub(crate) fn dialect(&self) -> Dialect {
         Dialect { setxattr_ext: self.features & feature::SETXATTR_EXT != 0, statx: self.statx }
     }

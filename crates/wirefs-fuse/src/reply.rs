@@ -51,6 +51,7 @@ impl Reply {
         if std::mem::replace(&mut self.waiting, false) {
             let beliefs = self.connection.beliefs();
             answer::bound(&mut answer, beliefs.bounds(self.directory));
+            answer::decide_pages(&mut answer, beliefs.maps_unkept());
             let encoded = answer::encode(self.call, self.expects, answer);
             self.connection.send(self.lane, self.call, &encoded);
             if let Some(lookup) = self.lookup {

@@ -23,13 +23,14 @@ impl Device {
         Device { major: statx.stx_dev_major, minor: statx.stx_dev_minor }
     }
 
-    /// The number of this file system in an export whose root is on `home`: 0 for `home`, else never 0.
+    /// The number of this file system in an export whose root is on `home`: 0 for `home`, else never 0, and never the one
+    /// that the protocol keeps for itself.
     fn number(self, home: Device) -> u32 {
         if self == home {
             return 0;
         }
         let hash = mix(u64::from(self.major) << 32 | u64::from(self.minor));
-        (hash as u32).max(1)
+        (hash as u32).clamp(1, FileId::PROVISIONAL - 1)
     }
 }
 

@@ -22,7 +22,7 @@ use crate::failure::Failure;
 use crate::open_files::Access;
 use crate::promise::Noticed;
 use crate::session::Session;
-use ahead::{Ahead, Next};
+use ahead::{Ahead, Children, Next};
 pub(crate) use crew::Crew;
 use packing::{Fit, Packing};
 use reading::{Directory, Found, Part, Reader, Reading, Rest};
@@ -49,6 +49,8 @@ const INLINE_BYTES_MAX: usize = 64 * 1024;
 const PART_ENTRIES_MAX: usize = 1024;
 /// Contents that are read before they are handed on, in bytes; the last may exceed it.
 const PART_CONTENTS_BYTES_MAX: usize = 256 * 1024;
+/// Bytes that the directories among those entries take, each with its path; the last may exceed it.
+const PART_CHILDREN_BYTES_MAX: usize = 256 * 1024;
 /// Directories that are read ahead of what is told.
 const AHEAD_DIRECTORIES_MAX: usize = 64;
 /// Bytes that what was read ahead takes, at most; each helper may exceed it by one part.
@@ -204,9 +206,9 @@ impl<'a> Stream<'a> {
         }
         record.begins = false;
         let of_entries = self.session.noticed_entries(directory.id, record.stat.leased);
-        let mut children = Vec::new();
+        let mut children = Children::default();
         loop {
-            children.append(&mut part.children);
+            children.take(&mut part);
             let mut stats = part.entries.iter_mut().map(|found| &mut found.stat);
             match &dir {
                 Some(dir) => {

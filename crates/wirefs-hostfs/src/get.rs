@@ -105,7 +105,7 @@ impl Session {
         };
         if let (Some(fd), false) = (object.fd, keeps) {
             self.touch_closed(fd, object.id, pieces.replies())?;
-            self.close(fd, object.id);
+            self.close(fd, object.id, pieces.replies());
         }
         let file = match opened {
             Ok(Some(file)) => file,

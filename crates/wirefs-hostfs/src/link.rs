@@ -6,7 +6,7 @@ use crate::session::Session;
 use rustix::fd::AsFd;
 use rustix::fs::{AtFlags, CWD};
 use wirefs_op::message::link::{Rlink, Tlink};
-use wirefs_server::{Replies, Touched};
+use wirefs_server::{Found, Replies, Touched};
 
 impl Session {
     pub(crate) fn link(&self, request: &Tlink, replies: &mut dyn Replies) -> Result<Rlink, Failure> {
@@ -15,6 +15,7 @@ impl Session {
         let to = self.entry(&request.to)?;
         let touched = [to.touched(), Touched::object(object.id)];
         replies.touch(&touched)?;
+        replies.begins(&mut || Some(Found { of: Some(object.id), ..Found::default() }));
         let before = [self.version_before(&to.dir), self.version_before(&object)];
         // Following the entry in /proc leads to the very object that is held, and no further if that is a link.
         let path = proc_path(object.as_fd());

@@ -175,7 +175,7 @@ impl Promises {
         watcher.take_shortage().map(|shortage| shortage.to_string())
     }
 
-    /// The version of an object now, as far as it is watched by itself.
+    /// The version of an object now, as far as it is watched by itself or was told of of late.
     pub(crate) fn version(&self, id: FileId) -> Option<u64> {
         self.watcher.get()?.version(id)
     }

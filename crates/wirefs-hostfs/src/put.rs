@@ -21,7 +21,7 @@ use std::sync::Arc;
 use wirefs_op::message::put::{PutMode, Rput, Tput};
 use wirefs_op::message::target::{Fd, NOFD, Place};
 use wirefs_op::{Errno, Kind, SetStat, Stat};
-use wirefs_server::{Replies, Touched};
+use wirefs_server::{Found, Replies, Touched};
 use write::Written;
 
 /// The object that a Tput works on.
@@ -62,7 +62,14 @@ impl Session {
         let turn = self.export.changes.turn(object.id);
         let before = match subject.is_new {
             true => 0,
-            false => attributes::version(&attributes::statx(object.as_fd(), c"")?),
+            false => {
+                let statx = attributes::statx(object.as_fd(), c"")?;
+                if mode.has(PutMode::APPEND) && mode.has(PutMode::DATA) {
+                    let found = Found { at: Some(object.id), of: None, size: statx.stx_size };
+                    replies.begins(&mut || Some(found));
+                }
+                attributes::version(&statx)
+            }
         };
         if mode.has(PutMode::KILL_PRIVILEGES) && object.kind == Kind::File {
             self.kill_privileges(object, mode.has(PutMode::STAT) && request.set.mode.is_some())?;
@@ -140,7 +147,11 @@ impl Session {
         {
             touched.extend([entry.touched(), Touched::named_besides(object.id)]);
         }
-        Ok(replies.touch(&touched)?)
+        replies.touch(&touched)?;
+        if let (true, Where::Named(_)) = (removes_now, &subject.place) {
+            replies.begins(&mut || Some(Found { at: Some(object.id), ..Found::default() }));
+        }
+        Ok(())
     }
 
     /// Opens the object for all that the request does with it; `None` when nothing needs it open.
@@ -226,13 +237,13 @@ impl Session {
                 // Known already but for a file that should have been kept and is not, for want of room: then others hear of
                 // it while it happens.
                 let _ = replies.touch(&removal.touched(self.export.home));
-                self.remove_closed(&removal);
+                self.remove_touched(&removal, replies);
             }
             Some(removal) => self.files.remove_on_close(fd, removal),
             None => {}
         }
         if let (Some(kept), NOFD) = (object.fd, fd) {
-            self.close(kept, object.id);
+            self.close(kept, object.id, replies);
         }
         Ok(fd)
     }

@@ -4,16 +4,19 @@ use crate::failure::{Failure, uninterrupted};
 use crate::session::Session;
 use rustix::fs::AtFlags;
 use wirefs_op::message::remove::{Rremove, Tremove};
-use wirefs_server::Replies;
+use wirefs_server::{Found, Replies};
 
 impl Session {
     pub(crate) fn remove(&self, request: &Tremove, replies: &mut dyn Replies) -> Result<Rremove, Failure> {
         self.check_writable()?;
         let entry = self.entry(&request.place)?;
         replies.touch(&[entry.touched()])?;
-        if let Some(object) = self.look(&entry) {
+        let removed = self.look(&entry);
+        let at = removed.as_ref().map(|object| object.id);
+        if let Some(object) = removed {
             replies.touch(&[object])?;
         }
+        replies.begins(&mut || at.map(|id| Found { at: Some(id), ..Found::default() }));
         let before = self.version_before(&entry.dir);
         let flags = if request.directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
         uninterrupted(|| rustix::fs::unlinkat(&entry.dir, &entry.name, flags))?;

@@ -5,7 +5,7 @@ use crate::session::Session;
 use rustix::fs::RenameFlags;
 use wirefs_op::Errno;
 use wirefs_op::message::rename::{EXCHANGE, NOREPLACE, Rrename, Trename};
-use wirefs_server::{Replies, Touched};
+use wirefs_server::{Found, Replies, Touched};
 
 impl Session {
     pub(crate) fn rename(&self, request: &Trename, replies: &mut dyn Replies) -> Result<Rrename, Failure> {
@@ -20,8 +20,10 @@ impl Session {
         let to = self.entry(&request.to)?;
         replies.touch(&[from.touched(), to.touched()])?;
         // What is moved, and what is replaced or changes places with it.
-        let objects = [self.look(&from), self.look(&to)].into_iter().flatten();
-        replies.touch(&objects.collect::<Vec<_>>())?;
+        let objects = [self.look(&from), self.look(&to)];
+        let [of, at] = [&objects[0], &objects[1]].map(|object| object.as_ref().map(|object| object.id));
+        replies.touch(&objects.into_iter().flatten().collect::<Vec<_>>())?;
+        replies.begins(&mut || of.map(|id| Found { at, of: Some(id), size: 0 }));
         let before = [&from, &to].map(|entry| self.version_before(&entry.dir));
         uninterrupted(|| rustix::fs::renameat_with(&from.dir, &from.name, &to.dir, &to.name, flags))?;
         let stat = self.stat_child_promised(&to, replies).ok();

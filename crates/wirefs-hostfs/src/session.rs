@@ -2,7 +2,7 @@
 
 use crate::attributes::Device;
 use crate::changes::Changes;
-use crate::failure::{Failure, errno};
+use crate::failure::Failure;
 use crate::find::Crew;
 use crate::locks::LockTable;
 use crate::open_files::{Access, Budget, OpenFile, OpenFiles, RemoveOnClose};
@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use wirefs_op::message::target::{Fd, NOFD};
 use wirefs_op::{Errno, FileId};
-use wirefs_server::{Replies, SessionKey};
+use wirefs_server::{Replies, SessionKey, Touched};
 
 /// What all sessions share.
 #[derive(Debug)]
@@ -102,9 +102,18 @@ impl Session {
     }
 
     /// Closes the file of this number, if it is this object.
-    pub(crate) fn close(&self, fd: Fd, id: FileId) {
+    pub(crate) fn close(&self, fd: Fd, id: FileId, replies: &mut dyn Replies) {
         if let Some(remove) = self.files.close(fd, id) {
-            self.remove_closed(&remove);
+            self.remove_touched(&remove, replies);
+        }
+    }
+
+    /// Removes the name that a closed file left, for a request that has touched it.
+    pub(crate) fn remove_touched(&self, remove: &RemoveOnClose, replies: &mut dyn Replies) {
+        let before = self.version_before(&remove.dir);
+        if self.remove_closed(remove) {
+            let name = Touched::name(remove.dir_id, remove.name.to_bytes());
+            self.has_changed(&name, before, self.version_before(&remove.dir), replies);
         }
     }
 
@@ -117,16 +126,11 @@ impl Session {
         }
     }
 
-    /// Removes the name that a closed file left, if it still is that file's.
-    pub(crate) fn remove_closed(&self, remove: &RemoveOnClose) {
-        let removed = || -> Result<(), Failure> {
-            let statx = crate::attributes::statx(remove.dir.as_fd(), &remove.name)?;
-            if crate::attributes::file_id(&statx, self.export.home) == remove.id {
-                rustix::fs::unlinkat(&remove.dir, &remove.name, AtFlags::empty()).map_err(errno)?;
-            }
-            Ok(())
-        };
-        // Whoever closes has no reply that could carry a failure; the name then stays.
-        let _ = removed();
+    /// Removes the name that a closed file left, if it still is that file's; whether it did. Whoever closes has no reply that
+    /// could carry a failure: the name then stays.
+    fn remove_closed(&self, remove: &RemoveOnClose) -> bool {
+        let statx = crate::attributes::statx(remove.dir.as_fd(), &remove.name);
+        statx.is_ok_and(|statx| crate::attributes::file_id(&statx, self.export.home) == remove.id)
+            && rustix::fs::unlinkat(&remove.dir, &remove.name, AtFlags::empty()).is_ok()
     }
 }

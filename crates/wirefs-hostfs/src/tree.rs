@@ -13,7 +13,7 @@ use crate::session::{Export, Session};
 use bytes::Bytes;
 use rustix::fd::AsFd;
 use rustix::fs::{Mode, OFlags};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use wirefs_op::message::attach::Watch;
@@ -134,6 +134,7 @@ impl HostTree {
 impl Tree for HostTree {
     fn attach(&self, session: SessionKey, path: &TreePath) -> Result<Attached, Errno> {
         let export = &self.export;
+        export.promises.begin();
         let root = if path.is_root() {
             export.root.try_clone().map_err(|_| Errno::TooManyOpen)?
         } else {
@@ -145,14 +146,6 @@ impl Tree for HostTree {
         if stat.kind != Kind::Directory {
             return Err(Errno::NotDirectory);
         }
-        stat.leased = is_noticed && export.promises.births.are_known();
-        let attached = Attached {
-            root: stat,
-            uid: rustix::process::geteuid().as_raw(),
-            gid: rustix::process::getegid().as_raw(),
-            acts_for_callers: export.acts_for_callers,
-            read_only: export.options.read_only,
-        };
         let new = Arc::new(Session::new(session, Arc::clone(export), root, stat.id));
         let mut sessions = self.sessions.write().unwrap_or_else(PoisonError::into_inner);
         let replaced = match sessions.get(&session) {
@@ -164,7 +157,17 @@ impl Tree for HostTree {
         if let Some(replaced) = replaced {
             replaced.end();
         }
-        Ok(attached)
+        // By now it is the root of a session, whose watch is not let go.
+        if is_noticed && export.promises.births.are_known() {
+            export.promises.watches.promise(|| stat.leased = true);
+        }
+        Ok(Attached {
+            root: stat,
+            uid: rustix::process::geteuid().as_raw(),
+            gid: rustix::process::getegid().as_raw(),
+            acts_for_callers: export.acts_for_callers,
+            read_only: export.options.read_only,
+        })
     }
 
     fn serve(&self, session: SessionKey, request: Request, replies: &mut dyn Replies) {
@@ -200,11 +203,11 @@ impl Tree for HostTree {
     }
 
     fn tend(&self, known: &dyn Fn(&[FileId]) -> Vec<bool>) -> Option<String> {
-        // Roots are promised by who attaches to them, not here.
-        let sessions = self.sessions.read().unwrap_or_else(PoisonError::into_inner);
-        let roots: Vec<FileId> = sessions.values().map(|session| session.root_id).collect();
-        drop(sessions);
         self.export.promises.tend(&|ids| {
+            // Roots are promised by who attaches to them, not here. Nobody promises anything while this is asked.
+            let sessions = self.sessions.read().unwrap_or_else(PoisonError::into_inner);
+            let roots: HashSet<FileId> = sessions.values().map(|session| session.root_id).collect();
+            drop(sessions);
             let is_root = ids.iter().map(|id| roots.contains(id));
             known(ids).into_iter().zip(is_root).map(|(is_known, is_root)| is_known || is_root).collect()
         })

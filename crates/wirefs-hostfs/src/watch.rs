@@ -16,6 +16,12 @@
 //!
 //! No kernel tells of a write through a shared mapping (`mmap`), neither to fanotify nor to inotify. Nothing can be done
 //! about that here: such a write moves the change time, which is seen when the file is validated the next time.
+//!
+//! With single directories watched, a file with one name is noticed through the directory of that name. A program that links it
+//! into a directory which is not watched, and changes it by that name, is not noticed: of a link only the file itself and the
+//! directory of the new name are told (`fsnotify_link` in include/linux/fsnotify.h), and of a change the directory of the name
+//! by which it was made. It is seen when the file is asked for the next time. With the whole file system watched, nothing is told
+//! that this process does, also beside serving.
 
 mod batch;
 mod directories;
@@ -206,7 +212,7 @@ impl Watcher {
         }
     }
 
-    /// The version of an object that is watched by itself, as it is now.
+    /// The version, as it is now, of an object that is watched by itself, or was told of of late through its directory.
     #[must_use]
     pub fn version(&self, id: FileId) -> Option<u64> {
         match &self.source {

@@ -16,7 +16,7 @@ pub use report::{Page, to_json, to_markdown};
 pub use samples::{Outcome, Sample, Samples, Series};
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -25,7 +25,7 @@ use std::time::Duration;
 use crate::error::LabError;
 use crate::profile::LinkProfile;
 use crate::program;
-use crate::workload::{Place, Scale, Start, Step, Workload};
+use crate::workload::{Bulk, Place, Scale, Start, Step, Workload};
 use measure::Task;
 use scene::Scene;
 
@@ -131,7 +131,11 @@ impl Plan {
         };
         if peer == Peer::Bare {
             for step in steps {
-                record(step, scene.transfer(step, self.scale.bulk_bytes)?);
+                let bytes = match step.bulk {
+                    Some(Bulk::Tree) => tree_bytes(&Grounds::new(self, workload)?.export)?,
+                    Some(Bulk::Down | Bulk::Up) | None => self.scale.bulk_bytes,
+                };
+                record(step, scene.transfer(step, bytes)?);
             }
             return Ok(());
         }
@@ -172,6 +176,24 @@ impl Plan {
         let pause_fits = self.pauses || !matches!(step.start, Start::After(_));
         pause_fits && (peer != Peer::Bare || step.bulk.is_some())
     }
+}
+
+/// The bytes of all files below a directory.
+fn tree_bytes(root: &Path) -> Result<u64, LabError> {
+    let failed = |error| LabError::io(format!("look at {}", root.display()), error);
+    let (mut bytes, mut waiting) = (0, vec![root.to_owned()]);
+    while let Some(directory) = waiting.pop() {
+        for entry in fs::read_dir(directory).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let found = entry.metadata().map_err(failed)?;
+            if found.is_dir() {
+                waiting.push(entry.path());
+            } else {
+                bytes += found.len();
+            }
+        }
+    }
+    Ok(bytes)
 }
 
 /// The directories of one run of one workload, gone when it is done.

@@ -89,13 +89,16 @@ pub enum Start {
     After(Duration),
 }
 
-/// A transfer of [`Scale::bulk_bytes`].
+/// A bare transfer that a step is compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bulk {
-    /// From the server to the client.
+    /// [`Scale::bulk_bytes`] from the server to the client: the step is such a transfer itself.
     Down,
-    /// From the client to the server.
+    /// The same from the client to the server.
     Up,
+    /// As many bytes as the files of its tree have, from the server to the client: what the step has to bring over, whatever else it
+    /// takes.
+    Tree,
 }
 
 /// Where a workload does its work.

@@ -128,6 +128,8 @@ pub enum Output {
 /// - A job that changes calls [`begin`](Self::begin), finds what it will change, calls [`touch`](Self::touch) until it is
 ///   all [`Touch::Clear`], and only then changes anything; [`end`](Self::end) comes after the last change, also when it
 ///   failed. Each attempt begins anew.
+/// - A job that cannot be put away, since it has changed something before, may go on: [`went_on`](Self::went_on) is called
+///   before its end.
 /// - It touches on behalf of a holder only while the connection that asked is still the holder's; after that on behalf of
 ///   nobody, since nobody learns from a reply what the change led to.
 /// - What a job found without exclusive right to its directory it looks for again after the touch that gave the right.
@@ -229,6 +231,20 @@ impl Grantor {
         self.holders.values().map(|standing| standing.knowledge().bytes()).sum()
     }
 
+    /// Whether this holder can be told things, and nobody else believes anything.
+    pub fn is_only_one(&self, holder: HolderKey) -> bool {
+        let believes_nothing =
+            |(key, standing): (&HolderKey, &Standing)| *key == holder || standing.is_idle();
+        self.holders.get(&holder).is_some_and(Standing::is_grantable)
+            && self.recovering_until.is_none()
+            && self.holders.iter().all(believes_nothing)
+    }
+
+    /// A number for something else than a recall that this holder is told and answers.
+    pub fn next_serial(&mut self, holder: HolderKey) -> Option<Serial> {
+        self.holders.get_mut(&holder).map(Standing::next_serial)
+    }
+
     /// Holders at present, the silent ones included.
     pub fn holders(&self) -> usize {
         self.holders.len()
@@ -241,10 +257,7 @@ impl Grantor {
 
     /// Whether no lease is out and none may be believed, so that a server that starts anew need not wait.
     pub fn is_idle(&self) -> bool {
-        let is_idle = |standing: &Standing| {
-            standing.is_fenced() || (standing.is_settled() && standing.knowledge().is_empty())
-        };
-        self.recovering_until.is_none() && self.holders.values().all(is_idle)
+        self.recovering_until.is_none() && self.holders.values().all(Standing::is_idle)
     }
 }
 

@@ -44,7 +44,8 @@ enum Link {
 /// - It hands a recall in as soon as it comes, forgets what it names, the kernel's caches last, and then answers it. The
 ///   forgetting must not wait for a request of its own.
 /// - When the connection is lost it forgets, with the kernel, what its changes may have changed whose replies did not come.
-/// - A request that is sent again over another connection counts as sent then.
+/// - A request that is sent again over another connection counts as sent then. (The server promises nothing in the reply to
+///   a change that it had received before: what it promised then may have been recalled since.)
 /// - Whatever it learned from a reply that [`is_overtaken`](Holder::is_overtaken) it does not take as leased.
 /// - It gives nothing to the kernel to keep while [`is_valid`](Holder::is_valid) is false.
 #[derive(Debug)]

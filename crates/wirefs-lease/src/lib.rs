@@ -55,7 +55,9 @@ pub mod holder;
 pub mod known;
 pub mod limits;
 pub mod recall;
+pub mod solitude;
 
 pub use grantor::{Config, Grantor, HolderKey, JobKey, Joined, Output, Touch, Touched};
 pub use holder::{Empty, Forgetting, Holder};
 pub use recall::{Item, Serial};
+pub use solitude::Solitude;

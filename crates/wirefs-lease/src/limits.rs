@@ -18,6 +18,9 @@ pub const SILENCE: Duration = Duration::from_millis(7500);
 pub const ANSWER: Duration = Duration::from_secs(10);
 /// How long it may take in all, however often it falls silent or comes back meanwhile.
 pub const ANSWER_MAX: Duration = Duration::from_secs(30);
+/// How long a lone holder may take in all to give way, as long as one of its changes after the other is carried out: it may
+/// have gone ahead by much, over a slow line.
+pub const HANDOVER_MAX: Duration = Duration::from_secs(120);
 /// After so much silence a holder is forgotten.
 pub const FORGET_AFTER: Duration = Duration::from_secs(24 * 3600);
 /// Holders at a time, the silent ones included; as many as the server has sessions.
@@ -62,4 +65,6 @@ const _: () = assert!(2 * RENEWAL.as_millis() < TERM.as_millis(), "one lost ping
 const _: () =
     assert!(DRIFT.as_millis() < MARGIN.as_millis(), "the client has time to empty the kernel's caches");
 const _: () = assert!(MISSED_MAX <= OUTSTANDING_MAX, "what was missed can be sent at once");
+const _: () =
+    assert!(ANSWER_MAX.as_millis() < HANDOVER_MAX.as_millis(), "changes are sent, not merely forgotten");
 const _: () = assert!(ANSWER.as_millis() < ANSWER_MAX.as_millis(), "one silence is forgiven");

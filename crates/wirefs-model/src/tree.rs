@@ -2,6 +2,7 @@
 
 mod file;
 mod find;
+mod finds;
 mod get;
 mod name;
 mod put;
@@ -146,6 +147,7 @@ impl State {
         replies: &mut dyn Replies,
     ) -> Result<Vec<Reply>, Parked> {
         replies.touch(&self.touches(session, request))?;
+        replies.begins(&mut || self.finds(session, request));
         let outcome = match request {
             Request::Get(get) => self.get(session, get, replies),
             Request::Find(find) => self.find(session, find, replies),
@@ -297,7 +299,8 @@ fn stats(reply: &mut Reply) -> impl Iterator<Item = &mut Stat> {
         | Reply::Flush(_)
         | Reply::Ping(_)
         | Reply::Find(_)
-        | Reply::Recall(_) => [None, None, None],
+        | Reply::Recall(_)
+        | Reply::Alone(_) => [None, None, None],
     };
     stats.into_iter().flatten()
 }

@@ -4,6 +4,7 @@
 //! operation is the same.
 
 pub mod allocate;
+pub mod alone;
 pub mod attach;
 pub mod commit;
 pub mod copy;
@@ -167,5 +168,7 @@ messages! {
         153 Find(find::Rfind),
         /// Unasked: takes leases back.
         161 Recall(recall::Rrecall),
+        /// Unasked: whether other sessions are there.
+        163 Alone(alone::Ralone),
     }
 }

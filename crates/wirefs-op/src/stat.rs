@@ -70,6 +70,21 @@ pub struct FileId {
     pub generation: u32,
 }
 
+impl FileId {
+    /// The number of no file system: no server gives out an id that has it.
+    pub const PROVISIONAL: u32 = u32::MAX;
+
+    /// What the change with this number creates, in requests that are sent behind it before its reply has come.
+    pub fn provisional(number: u64) -> FileId {
+        FileId { fs: FileId::PROVISIONAL, ino: number, generation: 0 }
+    }
+
+    /// The number of the change that creates the object, if that is how the id names it.
+    pub fn provisional_number(self) -> Option<u64> {
+        (self == FileId::provisional(self.ino)).then_some(self.ino)
+    }
+}
+
 /// The attributes of an object, in POSIX terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Stat {
@@ -109,6 +124,29 @@ pub struct Stat {
 }
 
 impl Stat {
+    /// An object of which nothing is known but which it is and its kind: all else is 0, or not known.
+    pub const fn blank(id: FileId, kind: Kind) -> Stat {
+        let never = Timestamp { secs: 0, nanos: 0 };
+        Stat {
+            id,
+            kind,
+            version: 0,
+            mode: 0,
+            nlink: 0,
+            uid: 0,
+            gid: 0,
+            rdev: 0,
+            size: 0,
+            blocks: 0,
+            blksize: 0,
+            atime: never,
+            mtime: never,
+            ctime: never,
+            without_xattrs: false,
+            leased: false,
+        }
+    }
+
     /// POSIX `st_mode`: type and permission bits together.
     pub fn st_mode(&self) -> u32 {
         self.kind.mode_bits() | (self.mode & 0o7777)

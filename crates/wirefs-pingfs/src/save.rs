@@ -143,8 +143,13 @@ fn write_part(
     ids: &[BlockId],
     failed: impl Fn(io::Error) -> SaveError + Copy,
 ) -> Result<Saved, SaveError> {
+    // What an earlier run left there has rights of its own, and a link leads elsewhere.
+    match std::fs::remove_file(part) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
+        Ok(()) | Err(_) => {}
+    }
     // Only for whoever saves it: it holds what the seal kept from everybody.
-    let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(part);
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(part);
     let mut out = Digested::new(BufWriter::new(file.map_err(failed)?));
     let mut saved = Saved { payload_bytes: store.payload_bytes(), root, blocks: 0, lost: 0 };
     out.put(MAGIC).map_err(failed)?;

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 pub enum RawError {
     /// The process may not open raw sockets.
     #[error(
-        "raw ICMP sockets need the right CAP_NET_RAW: run as root, or give the program the right with \
+        "raw sockets need the right CAP_NET_RAW: run as root, or give the program the right with \
          `setcap cap_net_raw+ep PROGRAM`"
     )]
     NotPermitted,
@@ -33,6 +33,18 @@ pub enum RawError {
     NoAnswer {
         /// The host.
         host: IpAddr,
+    },
+    /// There is no such interface here.
+    #[error("there is no network interface {interface} here; `ip link` lists them")]
+    NoInterface {
+        /// The interface that was wanted.
+        interface: String,
+    },
+    /// The interface is none of Ethernet.
+    #[error("{interface} is not an Ethernet interface")]
+    NotEthernet {
+        /// The interface that was wanted.
+        interface: String,
     },
     /// A system call failed.
     #[error("cannot {action}: {source}")]

@@ -1,7 +1,8 @@
-//! Raw sockets for what lives below TCP and UDP: now ICMP and ICMPv6 echo.
+//! Raw sockets for what lives below TCP and UDP: ICMP and ICMPv6 echo, and frames of an Ethernet type of their own.
 //!
 //! *Holds*: an [`EchoSocket`] receives the echo replies of its host that carry its ident, whole, and nothing else; what it
-//! sends leaves unfragmented, or the caller is told that it did not leave; packets are received, changed and sent where
+//! sends leaves unfragmented, or the caller is told that it did not leave; an [`EtherSocket`] receives the frames of its
+//! type that are addressed to its interface, whole, and nothing else; packets are received, changed and sent where
 //! they lie, 64 to a system call.
 //!
 //! *Never*: decisions about what to send, and when; threads; waiting, but for [`EchoSocket::measure_mtu`].
@@ -33,12 +34,15 @@ pub mod limits;
 pub mod batch;
 pub mod checksum;
 pub mod error;
+pub mod ether;
 pub mod icmp;
 
 mod sys;
 
 pub use batch::Batch;
 pub use error::RawError;
+pub use ether::frames::Frames;
+pub use ether::{EtherSocket, HardwareAddress};
 pub use icmp::header::{Ident, Sequence};
 pub use icmp::memory::{Memory, charge_bytes};
 pub use icmp::{Arrivals, Blocked, Departures, EchoSocket, Family};

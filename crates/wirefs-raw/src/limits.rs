@@ -14,6 +14,10 @@ pub const IPV4_HEADER_BYTES: usize = 20;
 pub const IPV4_HEADER_BYTES_MAX: usize = 60;
 /// An IPv6 header, in bytes; the kernel keeps it to itself.
 pub const IPV6_HEADER_BYTES: usize = 40;
+/// The header of an Ethernet frame, in bytes: destination, source, type.
+pub const ETHERNET_HEADER_BYTES: usize = 14;
+/// The largest payload of a frame that is exchanged in batches, in bytes: jumbo frames as most cards have them.
+pub const FRAME_PAYLOAD_BYTES_MAX: usize = 9_216;
 /// The receive buffer that the kernel grants one socket, in bytes of its own accounting (an `int`, half of which is the
 /// value asked for).
 pub const RECEIVE_BYTES_MAX: usize = 1 << 30;

@@ -223,3 +223,77 @@ pub(crate) fn wall_clock() -> Duration {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
     Duration::new(u64::try_from(now.tv_sec).unwrap_or(0), u32::try_from(now.tv_nsec).unwrap_or(0))
 }
+
+/// The bytes of a hardware address of Ethernet.
+pub(crate) const HARDWARE_BYTES: usize = 6;
+
+/// A link-layer address with nothing in it.
+fn no_link_address() -> libc::sockaddr_ll {
+    libc::sockaddr_ll {
+        sll_family: libc::AF_PACKET as libc::c_ushort,
+        sll_protocol: 0,
+        sll_ifindex: 0,
+        sll_hatype: 0,
+        sll_pkttype: 0,
+        sll_halen: 0,
+        sll_addr: [0; 8],
+    }
+}
+
+/// Binds a packet socket to one interface and one type of frames; before that it receives nothing.
+///
+/// # Errors
+/// What the system says.
+pub(crate) fn bind_link(fd: BorrowedFd<'_>, interface: u32, ether_type: u16) -> io::Result<()> {
+    let index = i32::try_from(interface).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let address =
+        libc::sockaddr_ll { sll_protocol: ether_type.to_be(), sll_ifindex: index, ..no_link_address() };
+    // SAFETY: the address lives through the call, its true size is given, and the kernel reads only.
+    let result = unsafe {
+        libc::bind(
+            fd.as_raw_fd(),
+            (&raw const address).cast(),
+            size_of::<libc::sockaddr_ll>() as libc::socklen_t,
+        )
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// The hardware address of the interface that a packet socket is bound to; none where it is not Ethernet.
+///
+/// # Errors
+/// What the system says.
+pub(crate) fn hardware_address(fd: BorrowedFd<'_>) -> io::Result<Option<[u8; HARDWARE_BYTES]>> {
+    let mut address = no_link_address();
+    let mut bytes = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+    // SAFETY: the kernel writes at most `bytes` bytes, the size of the address, whose fields take any value.
+    let result = unsafe { libc::getsockname(fd.as_raw_fd(), (&raw mut address).cast(), &raw mut bytes) };
+    if result != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let is_ethernet =
+        address.sll_hatype == libc::ARPHRD_ETHER && usize::from(address.sll_halen) == HARDWARE_BYTES;
+    Ok(address.sll_addr.first_chunk().copied().filter(|_| is_ethernet))
+}
+
+/// The MTU of an interface, in bytes.
+///
+/// # Errors
+/// What the system says; `InvalidInput` for a name that no interface can have.
+pub(crate) fn interface_mtu(fd: BorrowedFd<'_>, name: &str) -> io::Result<usize> {
+    // SAFETY: `ifreq` is plain data for which all zeros is a value.
+    let mut request: libc::ifreq = unsafe { MaybeUninit::zeroed().assume_init() };
+    // The last byte stays zero.
+    if name.len() >= request.ifr_name.len() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    request.ifr_name.iter_mut().zip(name.bytes()).for_each(|(to, from)| *to = from as libc::c_char);
+    // SAFETY: the request lives through the call; for this code the kernel reads its name and writes its `int`.
+    let result = unsafe { libc::ioctl(fd.as_raw_fd(), libc::SIOCGIFMTU as _, &raw mut request) };
+    if result != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel wrote this field, and any bytes are a value of it.
+    let mtu = unsafe { request.ifr_ifru.ifru_mtu };
+    usize::try_from(mtu).map_err(|_| io::ErrorKind::InvalidData.into())
+}

@@ -29,16 +29,20 @@
 //! *Proved by*: a test per rule and a property over random interleavings in `sessions/tests`.
 
 pub mod blame;
+mod creations;
 mod ledger;
 pub mod limits;
+pub mod notes;
 pub mod order;
 pub mod ranges;
+pub mod repeat;
 pub mod sessions;
 pub mod tree;
 
 pub use blame::{Parting, PeerFault};
-pub use limits::RECOVERY;
+pub use limits::{PATIENCE, RECOVERY};
+pub use notes::{Begun, Found, Note, Noted};
 pub use order::{Order, Weight};
 pub use ranges::Ranges;
-pub use sessions::{ConnectionKey, Input, Job, JobKey, Output, Sessions, Terms};
+pub use sessions::{ConnectionKey, Input, Job, JobKey, Neighbours, Output, Sessions, Terms};
 pub use tree::{Attached, Outside, Parked, Replies, SessionKey, Stopped, Tell, Touched, Tree};

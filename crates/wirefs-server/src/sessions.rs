@@ -1,14 +1,19 @@
 //! The machine that all connections and sessions of one server go through.
 
+mod alone;
+mod attaching;
 mod conversation;
 mod job;
 mod lane;
 mod lease;
+mod noting;
 mod session;
 
 use crate::blame::Parting;
 use crate::limits::{BACKLOG_ALL_BYTES_MAX, BACKLOG_BYTES_MAX, BACKLOG_WAITING_BYTES_MAX};
+use crate::notes::{Note, Noted};
 use crate::tree::{Attached, Outside, SessionKey};
+pub use alone::Neighbours;
 use bytes::Bytes;
 use conversation::Conversation;
 use job::Pending;
@@ -33,6 +38,15 @@ pub enum Input {
     Received(ConnectionKey, Bytes),
     /// The connection is gone.
     Disconnected(ConnectionKey),
+    /// What was noted of the session that a connection asks for ([`Output::Recollect`]); `None`: nothing is known of it.
+    Noted {
+        /// Which connection.
+        connection: ConnectionKey,
+        /// Which session.
+        session: SessionId,
+        /// What its notes come to.
+        noted: Option<Box<Noted>>,
+    },
     /// The tree has answered an [`Output::Attach`].
     Attached {
         /// Whose.
@@ -56,6 +70,10 @@ pub enum Input {
     Parked(JobKey, Request),
     /// Something changed that no job changed.
     Outside(Outside),
+    /// Whether other servers serve the same tree, as of now.
+    Neighbours(Neighbours),
+    /// The client of this session has come to another server.
+    Moved(SessionId),
     /// The work on a job is over, whether it was answered or stopped.
     Finished(JobKey),
     /// Time has passed.
@@ -96,6 +114,22 @@ pub enum Output {
     Stop(JobKey),
     /// Nothing of this session runs any more: tell the tree that it is over.
     EndSession(SessionKey),
+    /// Look whether notes of this session were kept, and hand in [`Input::Noted`] before anything more of the connection. Only
+    /// where notes are kept.
+    Recollect {
+        /// Who asks for the session.
+        connection: ConnectionKey,
+        /// Which.
+        session: SessionId,
+    },
+    /// Keep this note of the session's, before anything that follows is done. Only where notes are kept.
+    Note(SessionId, Note),
+    /// No more notes come of this session for now: it is over, and nothing of it runs.
+    NotesEnd(SessionId),
+    /// A client of this session waits for a neighbour ([`Neighbours::Unknown`]).
+    Waits(SessionId),
+    /// Nobody is alone here any more: the neighbours may begin ([`Neighbours::Coming`]).
+    GivesWay,
     /// Ask the tree how this is now, and hand in [`Input::Outside`].
     Verify {
         /// The object; with a name, the directory that the name is in.
@@ -136,6 +170,9 @@ pub struct Sessions {
     by_id: BTreeMap<SessionId, SessionKey>,
     jobs: BTreeMap<JobKey, Pending>,
     leasing: Option<Leasing>,
+    /// Whether the driver keeps notes that outlive the process.
+    keeps_notes: bool,
+    neighbours: Neighbours,
     outputs: VecDeque<Output>,
     sessions_begun: u64,
     jobs_begun: u64,
@@ -152,6 +189,8 @@ impl Sessions {
             by_id: BTreeMap::new(),
             jobs: BTreeMap::new(),
             leasing: None,
+            keeps_notes: false,
+            neighbours: Neighbours::None,
             outputs: VecDeque::new(),
             sessions_begun: 0,
             jobs_begun: 0,
@@ -161,6 +200,16 @@ impl Sessions {
     /// A server without clients, which leases what they are told to those that ask for that.
     pub fn leasing(boot: BootId, terms: Terms) -> Sessions {
         Sessions { leasing: Some(Leasing::new(terms)), ..Sessions::new(boot) }
+    }
+
+    /// The same, and numbered changes are noted so that the next process knows of them. Before there are any clients.
+    pub fn keeping_notes(self) -> Sessions {
+        Sessions { keeps_notes: true, ..self }
+    }
+
+    /// The same beside other servers of the same tree.
+    pub fn among(self, neighbours: Neighbours) -> Sessions {
+        Sessions { neighbours, ..self }
     }
 
     /// Takes what happened at `now`.
@@ -178,7 +227,11 @@ impl Sessions {
                 Phase::Draining => self.received_late(now, connection, body),
                 Phase::Stopped => {}
             },
-            Input::Disconnected(connection) => self.disconnected(now, connection),
+            Input::Disconnected(connection) => {
+                self.disconnected(now, connection);
+                self.settle_solitude(now);
+            }
+            Input::Noted { connection, session, noted } => self.recollected(now, connection, session, noted),
             Input::Attached { connection, session, result } => {
                 self.attached(now, connection, session, result)
             }
@@ -192,19 +245,24 @@ impl Sessions {
             Input::TurnPassed(job) => {
                 // What it changes it has changed.
                 self.end_leasing(now, job);
-                self.turn_passed(job);
+                self.turn_passed_early(job);
             }
             Input::Parked(job, request) => self.parked(now, job, request),
             Input::Outside(outside) => self.changed_outside(now, outside),
+            Input::Neighbours(neighbours) => self.neighbours_are(now, neighbours),
+            Input::Moved(session) => self.moved(now, session),
             Input::Finished(job) => self.finished(now, job),
             Input::Tick => {
                 self.expire(now);
                 self.tick_leases(now);
+                self.pass_solitude(now);
+                self.settle_solitude(now);
             }
             Input::Drain => {
                 if self.phase == Phase::Serving {
                     self.phase = Phase::Draining;
                     self.recall_everything(now);
+                    self.ask_loner(now);
                 }
                 self.withdraw_waiting(now);
             }
@@ -232,10 +290,14 @@ impl Sessions {
     }
 
     /// Whether a connection's session has more ordered work waiting than `BACKLOG_BYTES_MAX`, or
-    /// `BACKLOG_WAITING_BYTES_MAX` while that waits for other clients: nothing more of it should be taken off the wire for
-    /// now.
+    /// `BACKLOG_WAITING_BYTES_MAX` while that waits for other clients, or is about to attach: nothing more of it should be taken
+    /// off the wire for now.
     pub fn is_behind(&self, connection: ConnectionKey) -> bool {
-        let session = self.conversations.get(&connection).and_then(Conversation::session);
+        let conversation = self.conversations.get(&connection);
+        if conversation.is_some_and(Conversation::is_coming) {
+            return true;
+        }
+        let session = conversation.and_then(Conversation::session);
         let Some(owner) = session.and_then(|session| self.sessions.get(&session)) else {
             return false;
         };

@@ -1,5 +1,6 @@
 //! The trait that makes everything a tree: a host directory, a block tree, a model, a remote tree.
 
+use crate::notes::Found;
 use bytes::Bytes;
 pub use wirefs_lease::Touched;
 use wirefs_op::message::attach::Watch;
@@ -78,6 +79,13 @@ pub trait Replies {
     fn touch(&mut self, touched: &[Touched]) -> Result<(), Parked> {
         let _ = touched;
         Ok(())
+    }
+
+    /// Says what a change finds that is not the same when it is done twice. The last word before it changes anything: it is not
+    /// put aside any more. For CREATE of a name that is not there, APPEND, REMOVE, Tremove, Trename, Tlink, and Txattr that must
+    /// or must not find the attribute. `find` is asked only where it matters; `None`: doing it twice is as good as once.
+    fn begins(&mut self, find: &mut dyn FnMut() -> Option<Found>) {
+        let _ = find;
     }
 
     /// Marks the attributes that the client may believe until it is told otherwise. For objects of which each change is

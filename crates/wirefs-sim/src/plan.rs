@@ -4,6 +4,7 @@ use std::time::Duration;
 use wirefs_cache::Mode;
 use wirefs_client::Config;
 use wirefs_model::Dice;
+use wirefs_op::Timestamp;
 
 /// At least and at most, in microseconds.
 pub(crate) type Span = (u64, u64);
@@ -103,6 +104,8 @@ impl Plan {
             gid: 0,
             cache_bytes_max: self.cache_bytes_max,
             name_ttl_max: self.name_ttl_max,
+            journal: false,
+            day: Timestamp::default(),
         }
     }
 }

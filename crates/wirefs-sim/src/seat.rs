@@ -69,7 +69,7 @@ pub(crate) struct Seat {
     /// When it last lost a connection, and when it was without one.
     pub(crate) last_loss: Option<Time>,
     pub(crate) up_since: Option<Time>,
-    /// When it last found that the server did not know its session any more.
+    /// When it last found that the server did not know its changes any more.
     pub(crate) last_unknown: Option<Time>,
     dials: u32,
     calls: u64,
@@ -236,6 +236,8 @@ impl World {
                 }
                 // Comes only where there is a store.
                 Output::LetGo(..) | Output::Load(_) | Output::Keep(..) => {}
+                Output::AnswerJournaled(id, answer) => self.tell_kernel(index, Notice::Answer(id, answer)),
+                Output::Journal(..) | Output::JournalForget(_) => {}
                 Output::HangUp => {
                     if let Some(connection) = connection {
                         self.record.hang_ups += 1;

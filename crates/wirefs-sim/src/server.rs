@@ -14,10 +14,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use wirefs_model::ModelTree;
 use wirefs_op::message::attach::Watch;
-use wirefs_op::message::version::BootId;
+use wirefs_op::message::version::{BootId, SessionId};
 use wirefs_op::{NOTAG, Reply, Tag, Time};
 use wirefs_server::{
-    ConnectionKey, Input, Job, JobKey, Order, Output, Outside, SessionKey, Sessions, Terms, Tree,
+    ConnectionKey, Input, Job, JobKey, Noted, Order, Output, Outside, SessionKey, Sessions, Terms, Tree,
+    repeat,
 };
 
 /// How often the server's time passes.
@@ -36,6 +37,8 @@ const WAITED_OUT: Duration = Duration::from_secs(9);
 pub(crate) struct Server {
     pub(crate) sessions: Sessions,
     pub(crate) tree: ModelTree,
+    /// What outlives the process, but not the machine.
+    pub(crate) notes: BTreeMap<SessionId, Noted>,
     pub(crate) boot: BootId,
     /// Which life of the process.
     pub(crate) life: u64,
@@ -56,7 +59,8 @@ impl Server {
     pub(crate) fn new(tree: ModelTree) -> Server {
         let boot = BootId(1);
         Server {
-            sessions: Sessions::leasing(boot, Terms::new(Watch::Filesystem)),
+            sessions: Sessions::leasing(boot, Terms::new(Watch::Filesystem)).keeping_notes(),
+            notes: BTreeMap::new(),
             tree,
             boot,
             life: 0,
@@ -124,6 +128,16 @@ impl World {
                 self.server.sessions.handle(now, Input::Attached { connection, session, result });
             }
             Output::EndSession(session) => self.end_session(session),
+            Output::Recollect { connection, session } => {
+                let noted = self.server.notes.get(&session).cloned().map(Box::new);
+                self.server.notes.entry(session).or_default();
+                let now = self.server_now();
+                self.server.sessions.handle(now, Input::Noted { connection, session, noted });
+            }
+            Output::Note(session, note) => self.server.notes.entry(session).or_default().take(note),
+            Output::NotesEnd(_) => {}
+            // There are no other servers.
+            Output::Waits(_) | Output::GivesWay => {}
             Output::Verify { id, name } => {
                 let delay = self.delay(WATCH);
                 let outside = Outside::Changed { id, name, version: None };
@@ -189,7 +203,11 @@ impl World {
             replies: Vec::new(),
             is_parked: false,
         };
-        self.server.tree.serve(job.session, job.request.clone(), &mut granting);
+        let request = job.request.clone();
+        match &job.undecided {
+            Some(begun) => repeat::serve(&self.server.tree, job.session, request, begun, &mut granting),
+            None => self.server.tree.serve(job.session, request, &mut granting),
+        }
         let Granting { replies, is_parked, .. } = granting;
         self.follow_server();
         if is_parked {

@@ -102,6 +102,20 @@ impl Contents {
         Ok(contents)
     }
 
+    /// Drops everything: it is from another server.
+    ///
+    /// # Errors
+    /// Something cannot be removed; nothing of it is found any more nonetheless.
+    pub fn clear(&mut self) -> io::Result<()> {
+        self.index = Index::default();
+        let numbers = std::mem::take(&mut self.segments).into_keys();
+        numbers
+            .map(|number| remove(&segment::path(&self.dir, number)))
+            .collect::<Vec<_>>()
+            .into_iter()
+            .collect()
+    }
+
     /// Reads the index and removes it; hands back how long the segments were.
     fn take_index(&mut self) -> Option<BTreeMap<u32, u64>> {
         let path = self.dir.join(index::NAME);

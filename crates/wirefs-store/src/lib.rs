@@ -22,7 +22,7 @@ pub mod contents;
 pub mod limits;
 pub mod place;
 pub mod snapshot;
-mod sum;
+pub mod sum;
 
 pub use contents::{Contents, Figures};
 pub use place::{Place, PlaceError};

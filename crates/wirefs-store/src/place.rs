@@ -8,6 +8,9 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+/// The file that says who the server is that the contents are from.
+const SERVER: &str = "server";
+
 /// Why a directory cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum PlaceError {
@@ -22,11 +25,11 @@ pub enum PlaceError {
     System(PathBuf, #[source] io::Error),
 }
 
-/// A directory that is locked for as long as this lives.
+/// A directory that is locked for as long as this lives, or until it is released.
 #[derive(Debug)]
 pub struct Place {
     dir: PathBuf,
-    _lock: File,
+    lock: File,
 }
 
 /// The name of the directory for a source: the carrier's address, the directory at the server, the user who sees it.
@@ -52,7 +55,7 @@ impl Place {
         let lock = rustix::fs::open(dir.join("lock"), flags, Mode::RUSR | Mode::WUSR)
             .map_err(|errno| system(errno.into()))?;
         match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Place { dir: dir.to_path_buf(), _lock: File::from(lock) }),
+            Ok(()) => Ok(Place { dir: dir.to_path_buf(), lock: File::from(lock) }),
             Err(rustix::io::Errno::WOULDBLOCK) => Err(PlaceError::Busy(dir.to_path_buf())),
             Err(errno) => Err(system(errno.into())),
         }
@@ -94,10 +97,37 @@ impl Place {
         let written = create(&new).and_then(|file| snapshot::write(file, snapshot));
         let done = written.and_then(|()| std::fs::rename(&new, &path)).and_then(|()| self.settle());
         if done.is_err() {
-            // The error that counts is the first one.
-            let _ = remove(&new);
+            // The error that counts is the first one. What is in its place and may not last must not be believed either.
+            let _ = remove(&new).and(remove(&path));
         }
         done
+    }
+
+    /// Whether the contents here are known to be from the server that is `identity`.
+    pub fn is_of(&self, identity: &[u8]) -> bool {
+        std::fs::read(self.dir.join(SERVER)).is_ok_and(|known| known == identity)
+    }
+
+    /// Notes that the contents here are from the server that is `identity`, once those of another are gone.
+    ///
+    /// # Errors
+    /// The disk is full, or worse: then nothing of this server may be kept here.
+    ///
+    /// # Cost
+    /// Two fsyncs.
+    pub fn set_server(&self, identity: &[u8]) -> io::Result<()> {
+        let path = self.dir.join(SERVER);
+        // What was removed before must not come back beside this.
+        self.settle()?;
+        let mut file = create(&path)?;
+        io::Write::write_all(&mut file, identity)?;
+        file.sync_all()
+    }
+
+    /// Lets the next mount have the directory, while this process is still about to end. Nothing may be changed in it from now on.
+    pub fn release(&self) {
+        // What cannot be unlocked now is unlocked when the process ends.
+        let _ = rustix::fs::flock(&self.lock, FlockOperation::Unlock);
     }
 
     /// Waits until what was renamed or removed in the directory is so on disk.
@@ -125,3 +155,6 @@ pub(crate) fn remove(path: &Path) -> io::Result<()> {
         Ok(()) | Err(_) => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests;

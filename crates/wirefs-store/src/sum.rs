@@ -3,13 +3,13 @@
 use ring::digest::{Context, SHA256};
 
 /// Bytes of a checksum.
-pub(crate) const SUM_BYTES: usize = 16;
+pub const SUM_BYTES: usize = 16;
 
 /// A checksum.
-pub(crate) type Sum = [u8; SUM_BYTES];
+pub type Sum = [u8; SUM_BYTES];
 
 /// The checksum of parts that stand behind each other.
-pub(crate) fn sum(parts: &[&[u8]]) -> Sum {
+pub fn sum(parts: &[&[u8]]) -> Sum {
     let mut context = Context::new(&SHA256);
     for part in parts {
         context.update(part);
@@ -23,6 +23,6 @@ pub(crate) fn sum(parts: &[&[u8]]) -> Sum {
 }
 
 /// A name for a file that stands for these parts, in hexadecimal digits.
-pub(crate) fn name(parts: &[&[u8]]) -> String {
+pub fn name(parts: &[&[u8]]) -> String {
     sum(parts).iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -53,10 +53,18 @@ In /etc/fstab:
 
 Options of -o
   ro rw suid nosuid dev nodev exec noexec allow_other default_permissions hard
-  mode=MODE deadline=SPAN cache=SIZE cache_size=SIZE no_cache threads=N uid=N gid=N fsname=NAME
+  mode=MODE deadline=SPAN cache=SIZE cache_size=SIZE no_cache no_journal threads=N uid=N gid=N fsname=NAME
   identity=DIR known_hosts=FILE ssh_command=COMMAND port=N (of ssh)
   flags of mount(8) such as noatime, and what only mount(8) and systemd read
   (_netdev noauto user nofail x-…). A comma inside a value is written \\,";
+
+const RECOVER_EXAMPLES: &str = "\
+Examples:
+  wirefs recover --list
+  wirefs recover tls://nas/photos
+
+The next mount of the same source does the same before anything else. What the
+server refuses is kept aside, with the reason, and never dropped in silence.";
 
 const CHECKPOINT_EXAMPLES: &str = "\
 Examples:
@@ -91,6 +99,8 @@ pub(crate) enum Command {
     Status(Status),
     /// Wait until all that was written is on the server's disk
     Sync(Sync),
+    /// Bring to the server what a mount that died had in its journal
+    Recover(Recover),
     /// Keep, compare and restore states of a block tree
     Checkpoint(Checkpoint),
     /// Check this machine, and say how to mend what is missing
@@ -172,6 +182,9 @@ pub(crate) struct Mount {
     /// Keep nothing on disk
     #[arg(long, conflicts_with = "cache_size")]
     pub(crate) no_cache: bool,
+    /// Keep no journal on disk: changes are done when the server has them
+    #[arg(long)]
+    pub(crate) no_journal: bool,
     /// Let other users of this machine in
     #[arg(long)]
     pub(crate) allow_other: bool,
@@ -223,6 +236,20 @@ pub(crate) struct Sync {
     /// The mount
     #[arg(value_name = "MOUNTPOINT")]
     pub(crate) mountpoint: PathBuf,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = RECOVER_EXAMPLES)]
+pub(crate) struct Recover {
+    /// What was mounted; without it everything that was left
+    #[arg(value_name = "SOURCE")]
+    pub(crate) source: Option<OsString>,
+    /// Show what was left, and what servers refused, and do nothing
+    #[arg(long, conflicts_with = "source")]
+    pub(crate) list: bool,
+    /// For programs: an object
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -18,6 +18,7 @@ mod manual;
 mod mount;
 mod mountpoint;
 mod places;
+mod recover;
 mod serve;
 mod status;
 mod sync;
@@ -45,6 +46,7 @@ fn run(command: &Command, words: &[OsString]) -> Result<ExitCode> {
     match command {
         Command::Mount(arguments) => return mount::run(arguments, words),
         Command::Doctor(arguments) => return doctor::run(arguments),
+        Command::Recover(arguments) => return recover::run(arguments),
         Command::Echo(arguments) => return echo::run(arguments, words),
         Command::Serve(arguments) => serve::run(arguments),
         Command::Umount(arguments) => umount::run(arguments),

@@ -10,11 +10,12 @@ mod stage;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use wirefs_carrier::PeerInfo;
+use wirefs_carrier::{Dial, PeerInfo};
 use wirefs_client::Attachment;
-use wirefs_driver::mount::{Connected, MountControl, MountPlan, Mounted};
+use wirefs_driver::mount::{Connected, MountControl, MountPlan, Mounted, Recovered};
 use wirefs_fuse::{MountError, MountOptions};
 
 use crate::arguments;
@@ -24,6 +25,7 @@ use crate::mountpoint;
 use crate::status::Constants;
 use crate::terminal::note;
 use chosen::Chosen;
+pub(crate) use keeping::{JOURNALS, QUARANTINE};
 use origin::Reached;
 pub(crate) use origin::{Opening, Origin};
 use stage::Stage;
@@ -110,8 +112,22 @@ fn examine(path: &Path) -> Result<PathBuf> {
 }
 
 fn connect(origin: Origin, chosen: &Chosen) -> Result<Reached> {
+    origin.reach(chosen, |dial, path| plan(chosen, dial, path))
+}
+
+/// Brings to the server what mounts of a source that died had in their journals. Mounts nothing.
+///
+/// # Errors
+/// The source is none that has journals, or its server cannot be reached.
+pub(crate) fn recover(source: &std::ffi::OsStr) -> Result<Vec<Recovered>> {
+    let chosen = Chosen::default();
+    let plan = Origin::parse(source)?.recovery(&chosen, |dial, path| plan(&chosen, dial, path))?;
+    Ok(wirefs_driver::mount::recover_left(&plan)?)
+}
+
+fn plan(chosen: &Chosen, dial: Arc<dyn Dial>, path: Vec<u8>) -> MountPlan {
     let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-    origin.reach(chosen, |dial, path| MountPlan {
+    MountPlan {
         dial,
         path,
         user: ["USER", "LOGNAME"]
@@ -125,7 +141,8 @@ fn connect(origin: Origin, chosen: &Chosen) -> Result<Reached> {
         uid: chosen.uid.unwrap_or(uid),
         gid: chosen.gid.unwrap_or(gid),
         store: None,
-    })
+        journal: None,
+    }
 }
 
 /// Tells which key was pinned at the first meeting.
@@ -158,7 +175,8 @@ fn options(attachment: &Attachment, chosen: &Chosen, source: &str, serves_all: b
     MountOptions {
         fs_name: chosen.fs_name.clone().unwrap_or_else(|| source.to_owned()),
         allow_other: chosen.allow_other || serves_all,
-        default_permissions: chosen.default_permissions || serves_all,
+        // Such a server checks rights as each caller where the host does; a tree of its own has only this kernel to do so.
+        default_permissions: chosen.default_permissions || attachment.acts_for_callers,
         read_only: chosen.read_only || attachment.read_only,
         suid: chosen.suid,
         dev: chosen.dev,

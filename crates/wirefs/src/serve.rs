@@ -1,8 +1,10 @@
 //! `wirefs serve`: exports a directory until it is told to stop.
 
 pub(crate) mod boot;
+mod ledger;
 mod mark;
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
@@ -12,10 +14,9 @@ use anyhow::{Context, Result};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use wirefs_carrier::tls::Identity;
 use wirefs_carrier::{Address, HostPort, ListenOptions, Listener, Stdio, TLS_PORT_DEFAULT};
-use wirefs_driver::serve::{BeforeLeasing, ServeOptions, Server};
+use wirefs_driver::serve::{BeforeLeasing, ServeOptions, ServedPlace, Server};
 use wirefs_hostfs::{HostOptions, HostTree, Notice, WatchKind};
 use wirefs_op::message::attach::Watch;
-use wirefs_op::message::version::BootId;
 use wirefs_server::Tree;
 
 use self::mark::Marks;
@@ -39,15 +40,17 @@ pub(crate) fn run(arguments: &arguments::Serve) -> Result<()> {
     }
     let boot = boot::id_of(&arguments.directory);
     let notice = if arguments.exclusive { Notice::Exclusive } else { Notice::Watched(WatchKind::Filesystem) };
+    let place = place_of(&arguments.directory);
+    let options = ServeOptions { ledger: ledger_dir(arguments), place, ..ServeOptions::new(boot) };
     let host = HostOptions { read_only: arguments.read_only, boot, notice, ..HostOptions::default() };
     if arguments.stdio {
         let tree = HostTree::open(&arguments.directory, host)?;
-        return serve_stdio(Server::start(Arc::new(tree), ServeOptions::new(boot))?, signals);
+        return serve_stdio(Server::start(Arc::new(tree), options)?, signals);
     }
     let marks = open_marks(&arguments.directory);
     let notice = if marks.is_some() { notice } else { Notice::Nothing };
     let tree = HostTree::open(&arguments.directory, HostOptions { notice, ..host })?;
-    listen(arguments, Export { tree: Arc::new(tree), boot, marks, has_neighbours: true }, signals)
+    listen(arguments, Export { tree: Arc::new(tree), options, marks, has_neighbours: true }, signals)
 }
 
 /// Serves a block tree: who changes it changes it here, so that nothing has to be watched.
@@ -67,13 +70,15 @@ fn serve_blocks(arguments: &arguments::Serve, blocks: &Blocks, signals: Signals)
         // A server that is killed leaves nothing to the next one.
         Blocks::Memory => None,
     };
-    listen(arguments, Export { tree: Arc::new(tree), boot, marks, has_neighbours: false }, signals)
+    // What such a tree has not synced ends with the process, and so does what was noted of it.
+    let options = ServeOptions::new(boot);
+    listen(arguments, Export { tree: Arc::new(tree), options, marks, has_neighbours: false }, signals)
 }
 
 /// What is served.
 struct Export {
     tree: Arc<dyn Tree>,
-    boot: BootId,
+    options: ServeOptions,
     marks: Option<Arc<Marks>>,
     /// Programs of this machine may change it too.
     has_neighbours: bool,
@@ -81,9 +86,9 @@ struct Export {
 
 /// Serves on sockets until it is told to stop.
 fn listen(arguments: &arguments::Serve, export: Export, signals: Signals) -> Result<()> {
-    let Export { tree, boot, marks, has_neighbours } = export;
+    let Export { tree, options, marks, has_neighbours } = export;
     let listeners = bind_all(arguments)?;
-    let options = serve_options(boot, marks.as_ref());
+    let options = with_marks(options, marks.as_ref());
     let server = Server::start(tree, options).context("cannot start threads")?;
     let mut sockets = Vec::new();
     for listener in listeners {
@@ -106,6 +111,12 @@ fn listen(arguments: &arguments::Serve, export: Export, signals: Signals) -> Res
     Ok(())
 }
 
+/// Where other servers of this directory find this one. One that is not there cannot be served either.
+fn place_of(directory: &Path) -> Option<ServedPlace> {
+    let found = std::fs::metadata(directory).ok()?;
+    Some(ServedPlace { device: found.dev(), inode: found.ino() })
+}
+
 /// The marks of this directory. Without a place for them nothing is promised: a server that is killed could not tell the
 /// next one of its promises.
 fn open_marks(directory: &Path) -> Option<Arc<Marks>> {
@@ -118,8 +129,21 @@ fn open_marks(directory: &Path) -> Option<Arc<Marks>> {
     }
 }
 
-fn serve_options(boot: BootId, marks: Option<&Arc<Marks>>) -> ServeOptions {
-    let options = ServeOptions::new(boot);
+/// Where the numbers of changes outlive this process. Without a place for them it works as well, until it is killed.
+fn ledger_dir(arguments: &arguments::Serve) -> Option<PathBuf> {
+    match ledger::dir_of(&arguments.directory) {
+        Ok(dir) => Some(dir),
+        Err(error) => {
+            note!(
+                "wirefs: {error:#}; so changes are remembered in memory only: should this server be killed, those that are \
+                 under way may fail"
+            );
+            None
+        }
+    }
+}
+
+fn with_marks(options: ServeOptions, marks: Option<&Arc<Marks>>) -> ServeOptions {
     let Some(marks) = marks.map(Arc::clone) else {
         return options;
     };

@@ -5,11 +5,9 @@ use super::record::{self, FREED_MAX, Head, Kind};
 use super::segment::{Found, Segment};
 use bytes::Bytes;
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::ops::Bound;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use wirefs_blocks::id::BlockId;
 use wirefs_blocks::limits::{PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MIN};
 use wirefs_blocks::store::StoreFault;
@@ -36,9 +34,10 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// The block; `None` when it is damaged.
+    /// The block; `None` when it cannot be read or is damaged.
     pub(super) fn read(&self) -> Option<Bytes> {
-        self.segment.body(self.found.body_at, &self.found.head)
+        // Whoever wants it can do no more about a disk that fails than about a block that is damaged.
+        self.segment.body(self.found.body_at, &self.found.head).ok().flatten()
     }
 }
 
@@ -54,6 +53,8 @@ pub(super) struct Log {
     root: Option<BlockId>,
     /// Bytes of records of blocks that are still there.
     live_bytes: u64,
+    /// How much of the last segment is known to be on the disk, in bytes.
+    synced_end: u64,
     /// It is not known what is on the disk: nothing more is written.
     is_broken: bool,
 }
@@ -68,6 +69,7 @@ impl Log {
             blocks: BTreeMap::new(),
             root: None,
             live_bytes: 0,
+            synced_end: 0,
             is_broken: false,
         };
         let mut numbers = Vec::new();
@@ -87,25 +89,30 @@ impl Log {
     }
 
     /// Takes in what the records of a segment say. Of the last one, what is behind its first record that is not whole is cut
-    /// off.
+    /// off, unless it was synced: then it did not come to an end there, but was damaged.
     fn replay(&mut self, number: u64, is_last: bool) -> Result<(), DiskFault> {
         let mut segment = Segment::open(&self.directory, number)?;
-        let path = || Segment::path(&self.directory, number);
-        let records = segment.records(is_last);
+        let path = Segment::path(&self.directory, number);
+        let corrupt = |what| DiskFault::Corrupt { path: path.clone(), what };
+        let records = segment.records(is_last).map_err(DiskFault::system(&path))?;
         let Some(first) = records.first() else {
             if is_last && segment.end <= BEGIN_BYTES {
                 // It was just begun when the machine stopped.
-                return std::fs::remove_file(path()).map_err(DiskFault::system(&path()));
+                return std::fs::remove_file(&path).map_err(DiskFault::system(&path));
             }
-            return Err(DiskFault::Corrupt { path: path(), what: "it is not a segment of a block store" });
+            return Err(corrupt("it is not a segment of a block store"));
         };
-        let begin = segment.body(first.body_at, &first.head).filter(|_| first.is(Kind::Begin));
-        self.payload_bytes = begin
-            .and_then(|body| begun(&body))
-            .ok_or(DiskFault::Corrupt { path: path(), what: "another version has made it" })?;
+        let begin = segment.body(first.body_at, &first.head).map_err(DiskFault::system(&path))?;
+        let begin = begin.filter(|_| first.is(Kind::Begin)).and_then(|body| begun(&body));
+        self.payload_bytes = begin.ok_or_else(|| corrupt("another version has made it"))?;
         let end = records.last().map_or(0, Found::end);
-        if is_last && end < segment.end {
-            segment.file.set_len(end).map_err(DiskFault::system(&path()))?;
+        if end < segment.end {
+            // What follows a segment was begun after that was synced.
+            let is_torn = is_last && segment.synced_behind(end).map_err(DiskFault::system(&path))? <= end;
+            if !is_torn {
+                return Err(corrupt("a part of it is damaged"));
+            }
+            segment.file.set_len(end).map_err(DiskFault::system(&path))?;
             segment.end = end;
         }
         for found in records {
@@ -118,7 +125,9 @@ impl Log {
                 }
                 Kind::Root => self.root = BlockId::from_bits(found.head.id),
                 Kind::Free => {
-                    let body = segment.body(found.body_at, &found.head).unwrap_or_default();
+                    let body = segment.body(found.body_at, &found.head);
+                    // Of a damaged one the blocks stay until a sweep finds that nothing names them.
+                    let body = body.map_err(DiskFault::system(&path))?.unwrap_or_default();
                     for id in record::ids_of(&body) {
                         self.forget(id);
                     }
@@ -160,13 +169,28 @@ impl Log {
         Some(Place { segment: self.segments.get(&segment)?.clone(), found })
     }
 
-    /// The file that is written to.
-    pub(super) fn file(&self) -> Result<Arc<File>, StoreFault> {
+    /// The segment that is written to.
+    pub(super) fn written(&self) -> Result<Segment, StoreFault> {
         if self.is_broken {
             return Err(StoreFault::Broken("the disk failed before"));
         }
-        let last = self.segments.last_key_value().map(|(_, last)| Arc::clone(&last.file));
-        last.ok_or(StoreFault::Broken("there is no segment"))
+        self.last().cloned().ok_or(StoreFault::Broken("there is no segment"))
+    }
+
+    /// Notes that a segment was synced as it was.
+    pub(super) fn note_synced(&mut self, synced: &Segment) {
+        if self.last().is_some_and(|last| last.number == synced.number) {
+            self.synced_end = self.synced_end.max(synced.end);
+        }
+    }
+
+    /// Writes down that all is on the disk, where it is: what is damaged later is told apart from what never came to be.
+    pub(super) fn close(&mut self) {
+        let is_synced = self.last().is_some_and(|last| last.end == self.synced_end);
+        if let Some(root) = self.root.filter(|_| is_synced) {
+            // Without it a damaged end is taken for one that was not written.
+            let _undone = self.append(&[(Kind::Root, root.bits(), record::synced(self.synced_end))]);
+        }
     }
 
     pub(super) fn give_up(&mut self) {
@@ -183,7 +207,7 @@ impl Log {
     }
 
     pub(super) fn switch_root(&mut self, root: BlockId) -> Result<(), StoreFault> {
-        self.append(&[(Kind::Root, root.bits(), Bytes::new())])?;
+        self.append_root(root)?;
         self.root = Some(root);
         Ok(())
     }
@@ -198,14 +222,26 @@ impl Log {
         }
     }
 
+    fn append_root(&mut self, root: BlockId) -> Result<(), StoreFault> {
+        // Before the place is told, because the next segment has a place of its own.
+        self.make_room()?;
+        self.append(&[(Kind::Root, root.bits(), record::synced(self.synced_end))])
+    }
+
+    /// Goes over to the next segment where the last one is full.
+    fn make_room(&mut self) -> Result<(), StoreFault> {
+        if self.last().is_none_or(|last| last.end >= self.segment_bytes) {
+            self.begin_next()?;
+        }
+        Ok(())
+    }
+
     /// Appends records in one write: all of them are there, or none.
     fn append(&mut self, records: &[(Kind, u64, Bytes)]) -> Result<(), StoreFault> {
         if self.is_broken {
             return Err(StoreFault::Broken("the disk failed before"));
         }
-        if self.last().is_none_or(|last| last.end >= self.segment_bytes) {
-            self.begin_next()?;
-        }
+        self.make_room()?;
         let Some(last) = self.last().cloned() else { return Err(StoreFault::Broken("there is no segment")) };
         let mut bytes = Vec::new();
         let mut places = Vec::new();
@@ -258,10 +294,13 @@ impl Log {
     }
 
     fn sync_last(&mut self) -> Result<(), StoreFault> {
-        self.file()?.sync_data().map_err(|_| {
+        let last = self.written()?;
+        last.file.sync_data().map_err(|_| {
             self.is_broken = true;
             StoreFault::Broken("the disk does not take what was written")
-        })
+        })?;
+        self.note_synced(&last);
+        Ok(())
     }
 
     fn begin(&mut self, number: u64) -> std::io::Result<()> {
@@ -274,6 +313,7 @@ impl Log {
         // So that one with records has its first one, whatever happens.
         segment.file.sync_all()?;
         segment.end = bytes.len() as u64;
+        self.synced_end = segment.end;
         self.segments.insert(number, segment);
         Ok(())
     }
@@ -289,23 +329,24 @@ impl Log {
     }
 
     /// Copies what is still there of the oldest segment to the end, and removes it once that is on the disk: whatever lets
-    /// go of its blocks is there then as well.
+    /// go of its blocks is there then as well. One that cannot be read stays.
     fn clean_oldest(&mut self) -> Result<(), StoreFault> {
         let Some((number, oldest)) = self.segments.first_key_value() else { return Ok(()) };
         let (number, oldest) = (*number, oldest.clone());
-        for found in oldest.records(false).into_iter().filter(|found| found.is(Kind::Block)) {
-            let Some(id) = BlockId::from_bits(found.head.id) else { continue };
-            let is_there = self
-                .blocks
-                .get(&id)
-                .is_some_and(|at| at.segment == number && at.found.body_at == found.body_at);
+        // Not what its records say now: behind a damaged one they say nothing more.
+        let here = self.blocks.iter().filter(|(_, at)| at.segment == number);
+        let mut here: Vec<(BlockId, Found)> = here.map(|(id, at)| (*id, at.found)).collect();
+        here.sort_unstable_by_key(|(_, found)| found.body_at);
+        for (id, found) in here {
+            let body = oldest.body(found.body_at, &found.head);
+            let body = body.map_err(|_| StoreFault::Broken("the disk does not give what was written"))?;
             // A damaged one is lost here as it would be there.
-            if is_there && let Some(body) = oldest.body(found.body_at, &found.head) {
-                self.append(&[(Kind::Block, found.head.id, body)])?;
+            if let Some(body) = body {
+                self.append(&[(Kind::Block, id.bits(), body)])?;
             }
         }
         if let Some(root) = self.root {
-            self.append(&[(Kind::Root, root.bits(), Bytes::new())])?;
+            self.append_root(root)?;
         }
         self.sync_last()?;
         std::fs::remove_file(Segment::path(&self.directory, number))

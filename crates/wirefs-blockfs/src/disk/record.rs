@@ -3,7 +3,9 @@
 //! ```text
 //! head_sum[4]  kind[1]  len[4]  id[8]  body_sum[4]  body[len]        numbers with the low byte first
 //! ```
-//! `head_sum` is of the segment's number and of all behind it up to the body.
+//! `head_sum` is of the segment's number and of all behind it up to the body. The body of a root says how much of its
+//! segment was synced when it was written (in bytes, 8 of them; roots without one say nothing): a record before that place
+//! that is not whole was damaged later, while one behind it may never have come to the disk.
 
 use super::sum::sum;
 use bytes::Bytes;
@@ -15,6 +17,10 @@ pub(super) const HEAD_BYTES: usize = 21;
 pub(super) const FREED_MAX: usize = 4096;
 /// The longest body, in bytes.
 pub(super) const BODY_BYTES_MAX: usize = 64 * 1024;
+/// The body of a root, in bytes.
+const SYNCED_BYTES: usize = 8;
+/// The record of a root, in bytes.
+pub(super) const ROOT_BYTES: usize = HEAD_BYTES + SYNCED_BYTES;
 
 /// What a record is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +29,7 @@ pub(super) enum Kind {
     Begin,
     /// A block.
     Block,
-    /// Another root.
+    /// Another root: its body is how much of the segment was synced.
     Root,
     /// Blocks that are let go of: their ids.
     Free,
@@ -109,6 +115,22 @@ pub(super) fn put(to: &mut Vec<u8>, segment: u64, kind: Kind, id: u64, body: &[u
     to.extend_from_slice(&sum(&[&segment.to_le_bytes(), &tail]).to_le_bytes());
     to.extend_from_slice(&tail);
     to.extend_from_slice(body);
+}
+
+/// The body of a root.
+pub(super) fn synced(bytes: u64) -> Bytes {
+    Bytes::copy_from_slice(&bytes.to_le_bytes())
+}
+
+/// How much of its segment was synced, if these bytes are the whole record of a root.
+pub(super) fn synced_of_root(segment: u64, record: &[u8]) -> Option<u64> {
+    let (head, body) = record.split_first_chunk::<HEAD_BYTES>()?;
+    // Looked at first, because sums of all places would take long.
+    if head.get(4) != Some(&Kind::Root.code()) || head.get(5) != Some(&(SYNCED_BYTES as u8)) {
+        return None;
+    }
+    let head = Head::decode(segment, head).filter(|head| head.kind == Kind::Root && head.is_body(body))?;
+    (head.len as usize == SYNCED_BYTES).then_some(u64::from_le_bytes(body.try_into().ok()?))
 }
 
 /// The body of a record that lets go of blocks.

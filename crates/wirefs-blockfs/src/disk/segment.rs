@@ -1,12 +1,16 @@
 //! One file of the log.
 
 use super::DiskFault;
-use super::record::{BODY_BYTES_MAX, HEAD_BYTES, Head, Kind};
+use super::record::{self, BODY_BYTES_MAX, HEAD_BYTES, Head, Kind, ROOT_BYTES};
 use bytes::Bytes;
 use std::fs::File;
+use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// Bytes of a damaged file that are looked through at a time.
+const WINDOW_BYTES: usize = 1024 * 1024;
 
 /// A file of the log, and how much of it is used.
 #[derive(Clone, Debug)]
@@ -43,7 +47,7 @@ impl Segment {
     }
 
     /// A file without records; one that is there is of no use to anybody.
-    pub(super) fn create(directory: &Path, number: u64) -> std::io::Result<Segment> {
+    pub(super) fn create(directory: &Path, number: u64) -> io::Result<Segment> {
         let mut options = File::options();
         let file = options.read(true).write(true).create(true).truncate(true);
         let file = Arc::new(file.open(Segment::path(directory, number))?);
@@ -54,31 +58,55 @@ impl Segment {
 
     /// The records from the beginning, to the end or to the first that is not whole. Bodies are looked at only where that
     /// is asked.
-    pub(super) fn records(&self, with_bodies: bool) -> Vec<Found> {
+    ///
+    /// # Errors
+    /// The file cannot be read: that says nothing of what is in it.
+    pub(super) fn records(&self, with_bodies: bool) -> io::Result<Vec<Found>> {
         let mut found = Vec::new();
         let mut at = 0;
-        while let Some(head) = self.head(at) {
+        while let Some(head) = self.head(at)? {
             let body_at = at + HEAD_BYTES as u64;
             at += head.record_bytes();
-            if at > self.end || (with_bodies && self.body(body_at, &head).is_none()) {
+            if at > self.end || (with_bodies && self.body(body_at, &head)?.is_none()) {
                 break;
             }
             found.push(Found { head, body_at });
         }
-        found
+        Ok(found)
     }
 
-    fn head(&self, at: u64) -> Option<Head> {
+    fn head(&self, at: u64) -> io::Result<Option<Head>> {
+        if at + HEAD_BYTES as u64 > self.end {
+            return Ok(None);
+        }
         let mut bytes = [0; HEAD_BYTES];
-        self.file.read_exact_at(&mut bytes, at).ok()?;
-        Head::decode(self.number, &bytes)
+        self.file.read_exact_at(&mut bytes, at)?;
+        Ok(Head::decode(self.number, &bytes))
     }
 
-    /// A body, if it is what was written.
-    pub(super) fn body(&self, at: u64, head: &Head) -> Option<Bytes> {
+    /// A body; `None` when it is not what was written.
+    pub(super) fn body(&self, at: u64, head: &Head) -> io::Result<Option<Bytes>> {
         let mut bytes = vec![0; (head.len as usize).min(BODY_BYTES_MAX)];
-        self.file.read_exact_at(&mut bytes, at).ok()?;
-        head.is_body(&bytes).then(|| Bytes::from(bytes))
+        self.file.read_exact_at(&mut bytes, at)?;
+        Ok(head.is_body(&bytes).then(|| Bytes::from(bytes)))
+    }
+
+    /// How much of the file was synced, as the whole roots at `from` and behind it tell, wherever they stand.
+    pub(super) fn synced_behind(&self, from: u64) -> io::Result<u64> {
+        let mut synced = 0;
+        let mut at = from;
+        while at < self.end {
+            let len = usize::try_from(self.end - at).unwrap_or(WINDOW_BYTES).min(WINDOW_BYTES);
+            let mut window = vec![0; len];
+            self.file.read_exact_at(&mut window, at)?;
+            synced = window
+                .windows(ROOT_BYTES)
+                .filter_map(|record| record::synced_of_root(self.number, record))
+                .fold(synced, u64::max);
+            // One that stands across the end of the window is in the next one.
+            at += len.saturating_sub(ROOT_BYTES - 1).max(1) as u64;
+        }
+        Ok(synced)
     }
 }
 

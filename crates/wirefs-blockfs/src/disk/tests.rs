@@ -1,6 +1,7 @@
 use super::*;
 use crate::{BlockFs, BlockFsOptions};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use wirefs_blocks::id::NodeId;
 use wirefs_op::message::version::BootId;
@@ -119,7 +120,6 @@ fn a_log_that_is_torn_at_any_byte_is_as_it_was_at_some_time() {
 
 #[test]
 fn a_log_stays_small_while_blocks_come_and_go() {
-    const SEGMENT: u64 = 16 * 1024;
     let scratch = Scratch::new();
     let mut store = DiskStore::open_with(&scratch.0, SEGMENT).unwrap();
     let kept: Vec<u64> = (1..40).collect();
@@ -161,6 +161,144 @@ fn a_damaged_block_is_lost_and_nothing_beside_it() {
         let expected = (number != 2).then(|| block(number * 50));
         assert_eq!(read(&store, id(number)), expected, "{number}");
     }
+}
+
+/// Changes one byte of a file that may be open.
+fn damage(path: &Path, at: usize) {
+    let mut bytes = std::fs::read(path).unwrap();
+    bytes[at] ^= 0x55;
+    std::fs::write(path, bytes).unwrap();
+}
+
+const SEGMENT: u64 = 16 * 1024;
+const BEGIN: usize = 29;
+
+/// Lets so many blocks come and go that the oldest segments are cleaned.
+fn churn(store: &DiskStore) {
+    for number in 1000..1300 {
+        store.register(&[(id(number), block(number))]).unwrap();
+        store.deregister(&[id(number)]);
+    }
+}
+
+fn with_forty_blocks(scratch: &Scratch) -> DiskStore {
+    let store = DiskStore::open_with(&scratch.0, SEGMENT).unwrap();
+    for number in 1..40 {
+        store.register(&[(id(number), block(number * 20))]).unwrap();
+    }
+    store.switch_root(id(1)).unwrap();
+    assert!(scratch.segments().len() > 1);
+    store
+}
+
+#[test]
+fn cleaning_keeps_all_blocks_behind_a_damaged_record() {
+    let scratch = Scratch::new();
+    let store = with_forty_blocks(&scratch);
+    let first = scratch.segments().remove(0);
+    damage(&first, BEGIN + 2);
+    churn(&store);
+    assert!(!first.exists());
+    for number in 1..40 {
+        assert_eq!(read(&store, id(number)), Some(block(number * 20)), "{number}");
+    }
+}
+
+#[test]
+fn a_segment_that_cannot_be_read_is_not_removed() {
+    let scratch = Scratch::new();
+    let store = with_forty_blocks(&scratch);
+    let first = scratch.segments().remove(0);
+    let whole = std::fs::read(&first).unwrap();
+    std::fs::write(&first, &whole[..whole.len() / 2]).unwrap();
+    churn(&store);
+    assert!(first.exists());
+    std::fs::write(&first, &whole).unwrap();
+    churn_again(&store);
+    assert!(!first.exists());
+    for number in 1..40 {
+        assert_eq!(read(&store, id(number)), Some(block(number * 20)), "{number}");
+    }
+}
+
+fn churn_again(store: &DiskStore) {
+    store.register(&[(id(2000), block(1))]).unwrap();
+    store.deregister(&[id(2000)]);
+}
+
+#[test]
+fn what_was_synced_is_never_taken_for_a_torn_end() {
+    let scratch = Scratch::new();
+    let store = DiskStore::open(&scratch.0).unwrap();
+    let path = scratch.segments().remove(0);
+    for number in 1..6 {
+        store.register(&[(id(number), block(number))]).unwrap();
+        store.switch_root(id(number)).unwrap();
+    }
+    store.sync().unwrap();
+    let synced = std::fs::metadata(&path).unwrap().len() as usize;
+    store.register(&[(id(6), block(6))]).unwrap();
+    store.switch_root(id(6)).unwrap();
+    drop(store);
+    let whole = std::fs::read(&path).unwrap();
+    for at in (0..whole.len()).step_by(7) {
+        std::fs::write(&path, &whole).unwrap();
+        damage(&path, at);
+        match DiskStore::open(&scratch.0) {
+            Ok(store) => assert!(at >= synced && store.root().unwrap() == Some(id(5)), "{at} of {synced}"),
+            Err(fault) => {
+                assert!(at < synced && matches!(fault, DiskFault::Corrupt { .. }), "{at}: {fault}");
+                assert_eq!(std::fs::metadata(&path).unwrap().len(), whole.len() as u64, "it was cut off");
+            }
+        }
+    }
+}
+
+#[test]
+fn damage_is_told_however_far_from_the_next_root() {
+    let scratch = Scratch::new();
+    let store = DiskStore::open(&scratch.0).unwrap();
+    let path = scratch.segments().remove(0);
+    // The root stands across the border of what is looked through at a time.
+    for number in 1..=63 {
+        store.register(&[(id(number), Bytes::from(vec![number as u8; 16 * 1024]))]).unwrap();
+    }
+    store.register(&[(id(64), Bytes::from(vec![7; (1 << 20) - 10 - 63 * (16 * 1024 + 21) - 21]))]).unwrap();
+    store.sync().unwrap();
+    store.switch_root(id(1)).unwrap();
+    drop(store);
+    assert_eq!(std::fs::metadata(&path).unwrap().len() as usize, BEGIN + (1 << 20) - 10 + BEGIN);
+    damage(&path, BEGIN);
+    assert!(matches!(DiskStore::open(&scratch.0), Err(DiskFault::Corrupt { .. })));
+}
+
+#[test]
+fn the_end_of_a_store_that_was_closed_after_a_sync_is_not_cut_off() {
+    let scratch = Scratch::new();
+    let store = DiskStore::open(&scratch.0).unwrap();
+    store.register(&[(id(1), block(1))]).unwrap();
+    store.switch_root(id(1)).unwrap();
+    store.sync().unwrap();
+    let path = scratch.segments().remove(0);
+    let synced = std::fs::metadata(&path).unwrap().len() as usize;
+    drop(store);
+    assert_eq!(DiskStore::open(&scratch.0).unwrap().root().unwrap(), Some(id(1)));
+    damage(&path, synced - 1);
+    assert!(matches!(DiskStore::open(&scratch.0), Err(DiskFault::Corrupt { .. })));
+}
+
+#[test]
+fn a_segment_that_others_follow_is_whole_or_not_opened() {
+    let scratch = Scratch::new();
+    drop(with_forty_blocks(&scratch));
+    let first = scratch.segments().remove(0);
+    let whole = std::fs::read(&first).unwrap();
+    damage(&first, BEGIN + 2);
+    assert!(matches!(DiskStore::open_with(&scratch.0, SEGMENT), Err(DiskFault::Corrupt { .. })));
+    std::fs::write(&first, &whole[..whole.len() - 1]).unwrap();
+    assert!(matches!(DiskStore::open_with(&scratch.0, SEGMENT), Err(DiskFault::Corrupt { .. })));
+    std::fs::write(&first, &whole).unwrap();
+    assert_eq!(contents(&DiskStore::open_with(&scratch.0, SEGMENT).unwrap()).1.len(), 39);
 }
 
 #[test]

@@ -44,7 +44,7 @@ fn whole_file_locks_are_shared_or_exclusive() {
     table.lock(of(1), range(LockKind::Read, 3, 4)).unwrap();
     table.lock(of(2), range(LockKind::Read, 7, 8)).unwrap();
     assert_eq!(table.lock(of(1), range(LockKind::Write, 0, 0)).err(), Some(Errno::WouldBlock));
-    table.unlock(of(2), range(LockKind::Unlock, 0, 0));
+    table.unlock(of(2), range(LockKind::Unlock, 0, 0)).unwrap();
     table.lock(of(1), range(LockKind::Write, 0, 0)).unwrap();
 }
 
@@ -75,6 +75,30 @@ fn a_session_has_a_bounded_number_of_holders() {
     }
     assert_eq!(table.lock(posix(1, u64::MAX), range(LockKind::Read, 0, 0)).err(), Some(Errno::NoLocks));
     table.lock(posix(1, 7), range(LockKind::Read, 5, 5)).unwrap();
-    table.unlock(posix(1, 7), EVERYTHING);
+    table.unlock(posix(1, 7), EVERYTHING).unwrap();
     table.lock(posix(1, u64::MAX), range(LockKind::Read, 0, 0)).unwrap();
+}
+
+#[test]
+fn a_holder_has_a_bounded_number_of_ranges_whether_it_locks_or_releases() {
+    let table = table();
+    let count = || table.table().held[&posix(1, 1)].len();
+    // Each release cuts one range in two.
+    table.lock(posix(1, 1), range(LockKind::Write, 0, u64::MAX)).unwrap();
+    let last = RANGES_MAX as u64 - 1;
+    for at in 1..=last {
+        table.unlock(posix(1, 1), range(LockKind::Unlock, at * 10, at * 10)).unwrap();
+    }
+    assert_eq!(count(), RANGES_MAX);
+    let within = |kind| range(kind, last * 10 + 5, last * 10 + 6);
+    assert_eq!(table.unlock(posix(1, 1), within(LockKind::Unlock)), Err(Errno::NoLocks));
+    assert_eq!(table.lock(posix(1, 1), within(LockKind::Read)).err(), Some(Errno::NoLocks));
+    assert_eq!(count(), RANGES_MAX);
+    let held = Some(range(LockKind::Write, last * 10 + 1, u64::MAX));
+    assert_eq!(table.test(posix(2, 1), within(LockKind::Read)), held);
+    // What leaves no more of them is done.
+    table.lock(posix(1, 1), range(LockKind::Write, 10, 10)).unwrap();
+    table.unlock(posix(1, 1), within(LockKind::Unlock)).unwrap();
+    table.unlock(posix(1, 1), EVERYTHING).unwrap();
+    assert!(table.table().held.is_empty());
 }

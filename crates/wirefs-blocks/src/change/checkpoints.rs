@@ -5,7 +5,7 @@ use crate::halt::Halt;
 use crate::id::BlockId;
 use crate::key::ROOT;
 use crate::limits::CHECKPOINTS_MAX;
-use crate::volume::{Dying, Kept};
+use crate::volume::{CHECKPOINTS_FS, Dying, Kept};
 use bytes::Bytes;
 use wirefs_op::Errno;
 use wirefs_op::path::is_name;
@@ -33,7 +33,8 @@ impl Change<'_> {
             made: self.basis.now,
             change: volume.root.change,
         };
-        self.next_serial = self.next_serial.checked_add(1).ok_or(Errno::NoSpace)?;
+        let next = self.next_serial.checked_add(1).filter(|next| *next < CHECKPOINTS_FS);
+        self.next_serial = next.ok_or(Errno::NoSpace)?;
         self.table.insert(kept.key(), Some(kept.item().encode()));
         self.origin = kept.serial;
         self.since = Some(volume.id);

@@ -1,7 +1,7 @@
 //! Writing, resizing, punching, allocating, copying.
 
 use super::Change;
-use crate::halt::{Halt, Wants};
+use crate::halt::{Halt, Wants, both};
 use crate::item::{Body, Head, Run};
 use crate::key::Ino;
 use crate::limits::{RUNS_REMOVED_MAX, SIZE_MAX, WINDOW_BYTES_MAX};
@@ -9,7 +9,7 @@ use crate::view::{Hole, View};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use wirefs_op::{Errno, Kind};
+use wirefs_op::{Errno, FileId, Kind};
 
 /// `FALLOC_FL_KEEP_SIZE`.
 const ALLOCATE_KEEP_SIZE: u32 = 1;
@@ -33,12 +33,12 @@ impl Progress {
     }
 }
 
-/// A range of one file that is to be copied to another.
+/// A range of one file that is to be copied to another, both of the present tree.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CopyRange {
-    pub(crate) from: Ino,
+    pub(crate) from: FileId,
     pub(crate) from_offset: u64,
-    pub(crate) to: Ino,
+    pub(crate) to: FileId,
     pub(crate) to_offset: u64,
     pub(crate) count: u64,
 }
@@ -66,6 +66,13 @@ impl Change<'_> {
         let head = self.view.head(ino)?;
         check_file(head.kind)?;
         Ok(head)
+    }
+
+    /// The file that was found before. An earlier tree may have been restored since, and the number be another's.
+    fn same_file(&self, id: FileId) -> Result<(Ino, Head), Halt> {
+        let ino = Ino(id.ino);
+        let head = self.file(ino)?;
+        if head.generation == id.generation { Ok((ino, head)) } else { Err(Halt::Failed(Errno::Stale)) }
     }
 
     pub(crate) fn write(&mut self, ino: Ino, offset: u64, data: &Bytes) -> Result<(), Halt> {
@@ -311,8 +318,8 @@ impl Change<'_> {
 
     /// Copies the first part of a range; answers how many bytes. Holes stay holes.
     pub(crate) fn copy(&mut self, range: &CopyRange) -> Result<(u64, Progress), Halt> {
-        let CopyRange { from, from_offset, to, to_offset, count } = *range;
-        let source = self.file(from)?;
+        let CopyRange { from_offset, to_offset, count, .. } = *range;
+        let ((from, source), (to, mut head)) = both(self.same_file(range.from), self.same_file(range.to))?;
         let data_at = match self.view.next_data(from, &source, from_offset) {
             Err(Halt::Failed(Errno::NoSuchDevice)) => source.size,
             outcome => outcome?,
@@ -325,7 +332,6 @@ impl Change<'_> {
             let copied = bytes.len() as u64;
             return Ok((copied, Progress::done_if(copied == 0 || copied == range.count)));
         }
-        let mut head = self.file(to)?;
         let end = to_offset + hole;
         let is_done = self.punch(to, &mut head, to_offset, end)?;
         if end > head.size {
@@ -343,7 +349,7 @@ impl Change<'_> {
 
     /// How many bytes of a range that is to be copied lie before the next hole.
     fn data_ahead(&self, source: &Head, range: &CopyRange) -> Result<u64, Halt> {
-        match self.view.next_hole(range.from, source, range.from_offset) {
+        match self.view.next_hole(Ino(range.from.ino), source, range.from_offset) {
             Ok(Hole::At(end) | Hole::Behind(end)) => Ok(end - range.from_offset),
             Err(Halt::Failed(Errno::NoSuchDevice)) => Ok(0),
             Err(halt) => Err(halt),

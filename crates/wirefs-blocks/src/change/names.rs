@@ -189,8 +189,10 @@ impl Change<'_> {
     /// Notes that an object has lost a name; without any it goes, as soon as nobody has it open.
     pub(super) fn lose_name(&mut self, entry: &Entry) -> Result<(), Halt> {
         let mut head = match self.view.head(entry.ino) {
-            // What is lost has no attributes left that could change.
-            Err(Halt::Lost(_) | Halt::Failed(_)) => return Ok(()),
+            // Its attributes cannot be changed now; they may come back.
+            Err(Halt::Lost(_)) => return self.note_name_lost(entry.ino),
+            // What is corrupt has none that could change.
+            Err(Halt::Failed(_)) => return Ok(()),
             outcome => outcome?,
         };
         self.renamed.insert(entry.ino);
@@ -249,7 +251,20 @@ impl Change<'_> {
         }
         match self.view.head(entry.ino) {
             Ok(head) if head.size > 0 => Err(Halt::Failed(Errno::NotEmpty)),
-            Ok(_) | Err(Halt::Lost(_)) => Ok(()),
+            Ok(_) => Ok(()),
+            Err(Halt::Lost(_)) => self.check_entries(entry.ino),
+            Err(halt) => Err(halt),
+        }
+    }
+
+    /// Checks that nothing is in a directory whose head cannot be had. Where its entries cannot be had either, they may be
+    /// there still, only late.
+    fn check_entries(&self, dir: Ino) -> Result<(), Halt> {
+        let entries = Key::new(dir, Part::Entry, 0)..=Key::new(dir, Part::Entry, u64::MAX);
+        match self.view.scan(entries, 1) {
+            Ok(found) if found.is_empty() => Ok(()),
+            Ok(_) => Err(Halt::Failed(Errno::NotEmpty)),
+            Err(Halt::Lost(_)) => Err(Halt::Failed(Errno::Io)),
             Err(halt) => Err(halt),
         }
     }

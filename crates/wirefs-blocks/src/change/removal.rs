@@ -2,7 +2,7 @@
 
 use super::Change;
 use super::data::Progress;
-use crate::halt::Halt;
+use crate::halt::{Halt, both};
 use crate::item::{Body, Head, Xattr};
 use crate::key::{Ino, Key, Part};
 use crate::limits::RUNS_REMOVED_MAX;
@@ -19,6 +19,26 @@ impl Change<'_> {
         self.put(Key::dead(ino), Some(Bytes::new()));
         self.orphaned.push(id);
         Ok(())
+    }
+
+    /// Notes that an object whose head cannot be had has lost one more name.
+    pub(super) fn note_name_lost(&mut self, ino: Ino) -> Result<(), Halt> {
+        let names = names_lost(self.view.get(Key::dead(ino))?).saturating_add(1);
+        self.put(Key::dead(ino), Some(Bytes::copy_from_slice(&[names])));
+        Ok(())
+    }
+
+    /// Takes from an object, whose head is there again, the names that it lost meanwhile.
+    fn catch_up(&mut self, ino: Ino, head: &mut Head, names: u8) {
+        head.nlink = if head.is_directory() { 0 } else { head.nlink.saturating_sub(names.into()) };
+        self.touch(head);
+        self.put_head(ino, head);
+        let is_dead = head.nlink == 0 || head.is_trimmed;
+        self.put(Key::dead(ino), is_dead.then(Bytes::new));
+        if head.nlink == 0 {
+            // It may be open.
+            self.orphaned.push(Self::id_of(ino, head));
+        }
     }
 
     /// Removes parts of an object, and the head when they are all gone.
@@ -60,11 +80,16 @@ impl Change<'_> {
 
     /// Goes on with what is noted as dead: an object without a name, or a file that was cut off.
     pub(crate) fn reap(&mut self, ino: Ino) -> Result<Progress, Halt> {
-        let found = self.view.get(Key::head(ino))?;
+        let (found, noted) = both(self.view.get(Key::head(ino)), self.view.get(Key::dead(ino)))?;
         let Some(mut head) = found.map(Head::decode).transpose()? else {
             self.put(Key::dead(ino), None);
             return Ok(Progress::Done);
         };
+        let names = names_lost(noted);
+        if names > 0 {
+            self.catch_up(ino, &mut head, names);
+            return Ok(Progress::done_if(head.nlink > 0 && !head.is_trimmed));
+        }
         if head.nlink == 0 && self.basis.opens.condemn(Self::id_of(ino, &head)) {
             let progress = self.purge(ino, &mut head)?;
             match progress {
@@ -80,4 +105,9 @@ impl Change<'_> {
         self.put_head(ino, &head);
         Ok(Progress::done_if(!head.is_trimmed))
     }
+}
+
+/// How many names an object has lost while its head could not be had, as the note says that it is dead.
+fn names_lost(noted: Option<Bytes>) -> u8 {
+    noted.and_then(|names| names.first().copied()).unwrap_or(0)
 }

@@ -12,9 +12,9 @@ pub(crate) fn first_place(name: &[u8]) -> u64 {
     hash(name) << TWIN_BITS | 1
 }
 
-/// The last place that a name may have.
+/// The last place that a name may have; never the very last, so that something can stand behind all names.
 pub(crate) fn last_place(name: &[u8]) -> u64 {
-    hash(name) << TWIN_BITS | TWINS_MAX
+    (hash(name) << TWIN_BITS | TWINS_MAX).min(u64::MAX - 1)
 }
 
 /// 56 bits that say as little about the name as possible: FNV-1a, mixed once more. Whoever makes names with one hash

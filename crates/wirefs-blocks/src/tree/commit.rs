@@ -96,26 +96,35 @@ impl BlockTree {
         let encoded: Vec<(BlockId, Bytes)> =
             sealed.blocks.iter().map(|(id, block)| (*id, block.encode())).collect();
         self.check_room(purpose, encoded.len())?;
-        let used = sealed.ids.ahead_of(self.volume().id);
-        if used > IDS_SKIPPED / 2 {
+        if sealed.ids.ahead_of(self.volume().id) > ids_unused_max(purpose) {
             // Past this, ids of changes that came to nothing might be given out again when the tree is opened.
             return Err(Errno::Io);
         }
-        match self.store.register(&encoded) {
-            Ok(()) => {}
+        let registered = self.store.register(&encoded);
+        // Whatever came of it, others may have seen them.
+        changes.ids = sealed.ids;
+        let forget = || {
+            let ids: Vec<BlockId> = encoded.iter().map(|(id, _)| *id).collect();
+            self.store.deregister(&ids);
+        };
+        match registered {
+            Ok(()) => count(&self.counts.registered, encoded.len()),
             Err(StoreFault::Full) => return Err(Errno::NoSpace),
             Err(StoreFault::Broken(_)) => {
-                changes.ids = sealed.ids;
-                let ids: Vec<BlockId> = encoded.iter().map(|(id, _)| *id).collect();
-                self.store.deregister(&ids);
+                forget();
                 return Err(Errno::Io);
             }
         }
-        changes.ids = sealed.ids;
-        count(&self.counts.registered, encoded.len());
-        if self.store.switch_root(sealed.volume.id).is_err() {
-            changes.is_broken = true;
-            return Err(Errno::Io);
+        match self.store.switch_root(sealed.volume.id) {
+            Ok(()) => {}
+            Err(StoreFault::Full) => {
+                forget();
+                return Err(Errno::NoSpace);
+            }
+            Err(StoreFault::Broken(_)) => {
+                changes.is_broken = true;
+                return Err(Errno::Io);
+            }
         }
         self.adopt(changes, sealed);
         Ok(())
@@ -164,5 +173,13 @@ impl BlockTree {
             self.store.deregister(ids);
             count(&self.counts.deregistered, ids.len());
         }
+    }
+}
+
+/// How many ids changes may have used that came to nothing. Making room goes on where filling it has failed too often.
+fn ids_unused_max(purpose: Purpose) -> u64 {
+    match purpose {
+        Purpose::Fill => IDS_SKIPPED / 2,
+        Purpose::Clear => IDS_SKIPPED / 4 * 3,
     }
 }

@@ -3,7 +3,7 @@
 use super::BlockTree;
 use super::command::PREFIX;
 use super::commit::Purpose;
-use super::locate::{Object, Trees};
+use super::locate::{Object, Seat, Trees};
 use super::serve::{Answers, Failure};
 use crate::change::{Change, CopyRange, Progress, check_end, check_file, check_name};
 use crate::halt::{Halt, both};
@@ -74,17 +74,16 @@ impl BlockTree {
                 })?;
                 Ok(read(names))
             }
-            XattrAction::Set | XattrAction::Remove => self.change_xattr(session, request, answers),
+            XattrAction::Set | XattrAction::Remove => self.change_xattr(seat, request, answers),
         }
     }
 
     fn change_xattr(
         &self,
-        session: u64,
+        seat: Seat,
         request: &Txattr,
         answers: &mut dyn Answers,
     ) -> Result<Rxattr, Failure> {
-        let seat = self.seat(session, request.target.fd)?;
         let name = request.name.as_bytes();
         let op = |change: &mut Change<'_>| {
             let ino = present(Trees::of(change).locate(seat, &request.target)?.id)?;
@@ -162,7 +161,7 @@ impl BlockTree {
         loop {
             let op = |change: &mut Change<'_>| {
                 let (copied, progress) = change.copy(&range)?;
-                Ok((copied, progress, change.view.stat(range.to)?))
+                Ok((copied, progress, change.view.stat(Ino(range.to.ino))?))
             };
             let (copied, progress, stat) =
                 self.change(Purpose::Fill, &mut |touched| answers.touch(touched), op, |done| done)?;
@@ -236,7 +235,7 @@ impl Trees<'_> {
 
     /// What is to be copied, as far as the source has it; and whether both files are of the present tree.
     fn copy_range(&self, from: Object, to: Object, request: &Tcopy) -> Result<(CopyRange, bool), Halt> {
-        let to_ino = present(to.id)?;
+        present(to.id)?;
         check_file(from.kind)?;
         let head = self.view(from.id.fs)?.head(Ino(from.id.ino))?;
         let count = request.length.min(head.size.saturating_sub(request.from_offset));
@@ -247,9 +246,9 @@ impl Trees<'_> {
             return Err(Halt::Failed(Errno::Invalid));
         }
         let range = CopyRange {
-            from: Ino(from.id.ino),
+            from: from.id,
             from_offset: request.from_offset,
-            to: to_ino,
+            to: to.id,
             to_offset: request.to_offset,
             count: count.min(COPY_BYTES_MAX),
         };

@@ -11,9 +11,8 @@ use wirefs_op::limits::DATA_BYTES_MAX;
 use wirefs_op::listing::ListingWriter;
 use wirefs_op::{DirEntry, Errno, FileId, Stat, Timestamp};
 
-/// The place of the directory of checkpoints in the root directory: behind all entries, which stand at hashes of their
-/// names that are smaller.
-const CHECKPOINTS_PLACE: u64 = i64::MAX as u64;
+/// The place of the directory of checkpoints in the root directory: behind all entries, none of which has the last place.
+const CHECKPOINTS_PLACE: u64 = u64::MAX;
 
 /// A piece of a listing.
 #[derive(Clone, Debug, PartialEq, Eq)]

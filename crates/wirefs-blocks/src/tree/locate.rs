@@ -7,14 +7,12 @@ use crate::key::{Ino, ROOT};
 use crate::map::Map;
 use crate::shelf::Shelf;
 use crate::view::View;
-use crate::volume::Volume;
+use crate::volume::{CHECKPOINTS_FS, Volume};
 use wirefs_op::message::target::{Place, Target};
 use wirefs_op::{Errno, FileId, Kind, Stat, Timestamp, TreePath};
 
 /// The name in the root directory under which the checkpoints are, as long as there are any.
 pub(crate) const CHECKPOINTS_NAME: &[u8] = b".checkpoints";
-/// The file system of the directory of checkpoints; of those there are never so many.
-const CHECKPOINTS_FS: u32 = u32::MAX;
 /// The directory of checkpoints.
 pub(super) const CHECKPOINTS: FileId = FileId { fs: CHECKPOINTS_FS, ino: 1, generation: 0 };
 

@@ -191,7 +191,8 @@ fn present_stats(reply: &mut Reply) -> impl Iterator<Item = &mut Stat> {
         | Reply::Seek(_)
         | Reply::Commit(_)
         | Reply::Find(_)
-        | Reply::Recall(_) => [None, None, None],
+        | Reply::Recall(_)
+        | Reply::Alone(_) => [None, None, None],
     };
     stats.into_iter().flatten().filter(|stat| stat.id.fs == 0)
 }

@@ -2,7 +2,7 @@
 
 use crate::names::{Names, NodeId};
 use crate::trust::Known;
-use wirefs_op::{Stat, Time};
+use wirefs_op::{FileId, Stat, Time};
 
 impl Names {
     /// Another object has taken the place of the node's, by a change of this client that was answered at `now`: it is the node's now.
@@ -16,6 +16,16 @@ impl Names {
         (node.changed_at, node.effect_at) = (now, known.at);
         self.changed_at = self.changed_at.max(now);
         self.by_file.insert(stat.id, id);
+    }
+
+    /// The node's object, which this client has made, is known by this number from now on.
+    pub fn identified(&mut self, id: NodeId, file: FileId) {
+        let Some(node) = self.nodes.get_mut(&id) else { return };
+        if self.by_file.get(&node.stat.id) == Some(&id) {
+            self.by_file.remove(&node.stat.id);
+        }
+        node.stat.id = file;
+        self.by_file.insert(file, id);
     }
 }
 

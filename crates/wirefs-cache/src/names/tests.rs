@@ -1,25 +1,15 @@
 use super::*;
 use std::time::Duration;
-use wirefs_op::{Kind, Timestamp};
+use wirefs_op::Kind;
 
 pub(crate) fn stat(ino: u64, kind: Kind) -> Stat {
     Stat {
-        id: FileId { fs: 0, ino, generation: 0 },
-        kind,
         version: 1,
         mode: 0o644,
         nlink: 1,
-        uid: 0,
-        gid: 0,
-        rdev: 0,
-        size: 0,
-        blocks: 0,
         blksize: 4096,
-        atime: Timestamp::default(),
-        mtime: Timestamp::default(),
-        ctime: Timestamp::default(),
         without_xattrs: true,
-        leased: false,
+        ..Stat::blank(FileId { fs: 0, ino, generation: 0 }, kind)
     }
 }
 

@@ -64,6 +64,8 @@ pub(crate) struct Contents {
     pub(crate) epoch: u32,
     /// Own changes of the file, writes among them, sent and not answered.
     pub(crate) writes: u32,
+    /// What is known of the file is what counts while they are on their way.
+    pub(super) is_ahead: bool,
     /// Where the writes among them end, and how many end there.
     pub(super) ends: BTreeMap<u64, u32>,
     /// Releases of locks sent and not answered.
@@ -84,6 +86,8 @@ pub(crate) struct Contents {
     pub(super) kernel_version: Option<u64>,
     /// The kernel was told to forget all of it, and has neither read nor written since.
     pub(super) kernel_is_empty: bool,
+    /// When it was told so the last time, since others change the file.
+    pub(super) kernel_emptied: Option<Time>,
     /// The open file whose own copy was changed last.
     pub(crate) written_by: Option<Handle>,
     /// Owners that took POSIX locks.

@@ -23,7 +23,7 @@ pub(crate) struct Open {
     pub(crate) opened_by: Option<(NodeId, Vec<u8>)>,
     /// What it has to itself, in modes where each open file does.
     pub(crate) copy: Option<Private>,
-    /// A write that failed after its caller went on; told once.
+    /// A write that failed after its caller went on; told until an `fsync` has told it for good.
     pub(crate) error: Option<Errno>,
 }
 

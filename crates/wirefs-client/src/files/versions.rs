@@ -1,9 +1,13 @@
 //! Of which version the contents of a file are, as far as they are known, and the kernel's pages.
 
-use crate::call::PageCache;
+use crate::call::{Handle, PageCache};
 use crate::files::Files;
+use std::time::Duration;
 use wirefs_cache::{Known, NodeId, Ranges, Trust};
 use wirefs_op::Time;
+
+/// How long a file that was recalled is taken for one that others change.
+const MOVING_FOR: Duration = Duration::from_secs(5);
 
 impl Files {
     /// Whether contents that came with this version belong to what is known of the file. While own changes are under
@@ -81,12 +85,23 @@ impl Files {
         if is_recent && is_same { PageCache::Keep } else { PageCache::Drop }
     }
 
-    /// The kernel is told to forget the file.
-    pub(crate) fn kernel_emptied(&mut self, node: NodeId) {
+    /// The kernel is told to forget the file. It does that behind what is on its way to it: pages that wait for an answer are
+    /// locked, and waited for.
+    pub(crate) fn kernel_emptied(&mut self, node: NodeId, now: Time) {
         if let Some(contents) = self.contents.get_mut(&node) {
-            // What is on its way to it will be there afterwards.
-            contents.kernel_is_empty = contents.readers.is_empty() && contents.writes == 0;
+            contents.kernel_is_empty = true;
+            contents.kernel_emptied = Some(now);
         }
+    }
+
+    /// Whether the kernel's pages are of little use: somebody appends here, so that it guesses where the file ends, or others have
+    /// changed the file a moment ago and may do so again. A read through pages ends where the kernel takes the end of the file to be,
+    /// and it drops an answer that tells it better while it is told to forget.
+    pub(crate) fn is_moving(&self, node: NodeId, now: Time) -> bool {
+        let emptied = self.contents.get(&node).and_then(|contents| contents.kernel_emptied);
+        let is_appended = |handle: &Handle| self.open.get(*handle).is_some_and(|open| open.how.append);
+        emptied.is_some_and(|at| now.since(at) < MOVING_FOR)
+            || self.open.of_node(node).iter().any(is_appended)
     }
 
     /// The kernel reads or writes the file.

@@ -11,6 +11,27 @@ impl Files {
         self.contents.get(&node).is_some_and(|contents| contents.writes > 0)
     }
 
+    /// Whether they are all such that what they make of the object is known.
+    pub(crate) fn is_ahead(&self, node: NodeId) -> bool {
+        self.contents.get(&node).is_some_and(|contents| contents.writes > 0 && contents.is_ahead)
+    }
+
+    /// What is known of the object is what counts until all own changes of it are answered.
+    pub(crate) fn set_ahead(&mut self, node: NodeId) {
+        self.contents(node).is_ahead = true;
+    }
+
+    /// An object that was made under this version has that one at the server.
+    pub(crate) fn identified(&mut self, node: NodeId, made: u64, version: u64) {
+        if let Some(contents) = self.contents.get_mut(&node) {
+            for known in [&mut contents.version, &mut contents.kernel_version] {
+                if *known == Some(made) {
+                    *known = Some(version);
+                }
+            }
+        }
+    }
+
     /// Bytes on their way, over all files.
     pub(crate) fn unacknowledged(&self) -> u64 {
         self.unacknowledged
@@ -50,6 +71,7 @@ impl Files {
         self.unacknowledged = self.unacknowledged.saturating_sub(bytes);
         let contents = self.contents(node);
         contents.writes = contents.writes.saturating_sub(1);
+        contents.is_ahead &= contents.writes > 0;
         contents.unacknowledged = contents.unacknowledged.saturating_sub(bytes);
     }
 
@@ -75,7 +97,7 @@ impl Files {
         end.map_or(size, |(end, _)| size.max(*end))
     }
 
-    /// Each open file of the node that may write will tell of this error once.
+    /// Each open file of the node that may write tells of this error until an `fsync` through it has told it for good.
     pub(crate) fn write_failed(&mut self, node: NodeId, errno: Errno) {
         for handle in self.open.of_node(node) {
             if let Some(open) = self.open.get_mut(handle).filter(|open| open.how.write) {

@@ -165,6 +165,11 @@ pub(crate) fn took_effect(
 ) -> bool {
     let (now, trust) = (client.now, client.trust());
     let as_of = stat.map_or(Known::since(sent), |stat| client.known(stat, sent));
+    if client.ahead.foresees {
+        client.names.changed(node, stat, as_of, now);
+        tell_listings(client, node, sent);
+        return false;
+    }
     let foreign = match stat {
         Some(stat) => {
             let known = client.names.node(node).map(|known| known.stat);
@@ -175,6 +180,10 @@ pub(crate) fn took_effect(
         }
         None => false,
     };
+    // What is shown is further than this.
+    if client.is_ahead(node) && !foreign {
+        return false;
+    }
     if client.files.is_writing(node) {
         // The size that later writes made it is not undone by this one's.
         let stat = stat.map(|stat| Stat { size: client.files.size_for_writers(node, stat.size), ..*stat });
@@ -194,7 +203,11 @@ pub(crate) fn took_effect(
 /// what lost one, of which nobody says what they are.
 pub(crate) fn changed(client: &mut Client, node: NodeId, stat: Option<&Stat>, sent: Time) {
     let as_of = stat.map_or(Known::since(sent), |stat| client.known(stat, sent));
+    let is_further = client.files.is_ahead(node) && !client.ahead.foresees;
     client.names.changed(node, stat, as_of, client.now);
+    if is_further {
+        client.names.doubt(node);
+    }
     if let Some(known) = client.names.node(node) {
         client.unshelve_changed(known.stat.id);
     }

@@ -1,10 +1,12 @@
-//! What a change is about whose outcome nobody tells: the connection broke before its reply, or it was given up. It may be
-//! done or not, and so what was known of that counts no more, here and in the kernel.
+//! What a change is about whose outcome nobody tells: the connection broke before its reply, it was given up, or it failed when a
+//! part of it may have been done. It may be done or not, and so what was known of that counts no more, here and in the kernel.
 
 use crate::call::Invalidate;
 use crate::core::Client;
 use crate::operation::Pending;
 use wirefs_cache::NodeId;
+use wirefs_op::message::put::PutMode;
+use wirefs_op::{Errno, Request};
 
 /// Names and nodes that a change is about.
 #[derive(Debug, Default)]
@@ -55,8 +57,58 @@ fn concerned(pending: &Pending) -> Concerned {
         | Pending::Withdraw(_)
         | Pending::Seek(_)
         | Pending::Commit(_)
-        | Pending::Publish(_) => Concerned::default(),
+        | Pending::Publish(_)
+        | Pending::Confirm(_)
+        | Pending::Room
+        | Pending::Durable(_) => Concerned::default(),
     }
+}
+
+/// Whether some of a change may be done that has failed with this error. The server tells nobody of own changes but who made
+/// them, and that one hears of attributes only from a reply that is no error.
+pub(crate) fn may_be_done(request: &Request, errno: Errno) -> bool {
+    let is_refusal = matches!(
+        errno,
+        Errno::NotPermitted
+            | Errno::NotFound
+            | Errno::BadDescriptor
+            | Errno::AccessDenied
+            | Errno::Exists
+            | Errno::CrossDevice
+            | Errno::NotDirectory
+            | Errno::IsDirectory
+            | Errno::Invalid
+            | Errno::ReadOnly
+            | Errno::TooManyLinks
+            | Errno::NameTooLong
+            | Errno::NotEmpty
+            | Errno::Loop
+            | Errno::NoData
+            | Errno::NotSupported
+            | Errno::Stale
+    );
+    // What is refused is refused before it begins; of several steps, those before were done.
+    is_of_object(request) && !(is_refusal && steps(request) <= 1)
+}
+
+/// Whether a request changes an object, and no name.
+fn is_of_object(request: &Request) -> bool {
+    match request {
+        Request::Put(put) => !put.mode.has(PutMode::CREATE),
+        Request::Xattr(_) | Request::Allocate(_) | Request::Copy(_) => true,
+        _ => false,
+    }
+}
+
+/// How many things a change does, one after the other.
+fn steps(request: &Request) -> usize {
+    let Request::Put(put) = request else { return 1 };
+    let modes = [PutMode::KILL_PRIVILEGES, PutMode::DATA, PutMode::REMOVE];
+    let set = &put.set;
+    let times = set.atime.is_some() || set.mtime.is_some();
+    let attributes = [set.size.is_some(), set.uid.is_some() || set.gid.is_some(), set.mode.is_some(), times];
+    modes.into_iter().filter(|mode| put.mode.has(*mode)).count()
+        + attributes.into_iter().filter(|is_set| *is_set && put.mode.has(PutMode::STAT)).count()
 }
 
 /// Nobody knows whether this was done.

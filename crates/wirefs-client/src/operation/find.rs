@@ -94,7 +94,8 @@ pub(crate) fn finish(
             }
         }
     }
-    if telling.current.as_ref().is_some_and(|current| current.ends) {
+    // What came of a directory is of use though a bound cut it off.
+    if last || telling.current.as_ref().is_some_and(|current| current.ends) {
         complete(client, &mut telling, sent);
     }
     if telling.bounds.depth > 0 {

@@ -22,7 +22,7 @@ pub(crate) fn start(
     if session::publish(client, node, handle, Then::Flush { call, owner }) {
         return Ok(());
     }
-    if client.files.is_writing(node) {
+    if client.files.is_writing(node) && !client.closes_ahead(node) {
         client.files.contents(node).drained.push(Drained::Flush { call, handle, owner });
         return Ok(());
     }
@@ -45,6 +45,10 @@ pub(crate) fn drained(
         Some(errno) => Err(errno),
         None if client.config.mode.publish.is_committed() && client.files.contents(node).uncommitted => {
             commit::closing(client, call, node, handle)
+        }
+        None if client.files.is_writing(node) => {
+            client.answer_journaled(call, Answer::Done);
+            Ok(())
         }
         None => {
             client.answer(call, Answer::Done);

@@ -11,12 +11,17 @@ use wirefs_op::{Errno, Request, Time};
 #[derive(Clone, Debug)]
 pub(crate) struct Linking {
     pub(crate) call: CallId,
-    node: NodeId,
+    pub(crate) node: NodeId,
     parent: NodeId,
     name: Vec<u8>,
 }
 
 impl Linking {
+    /// The name that is made.
+    pub(crate) fn place(&self) -> (NodeId, Vec<u8>) {
+        (self.parent, self.name.clone())
+    }
+
     /// What it is about.
     pub(crate) fn concerned(&self) -> Concerned {
         Concerned { names: vec![(self.parent, self.name.clone())], nodes: vec![self.node] }

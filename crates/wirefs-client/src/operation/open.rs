@@ -1,6 +1,6 @@
 //! Open, and the server's fds behind open files.
 
-use crate::call::{Answer, CallId, Caller, Handle, OpenHow};
+use crate::call::{Answer, CallId, Caller, Handle, OpenHow, PageCache};
 use crate::core::Client;
 use crate::operation::{Pending, as_opened, attributes, lookup, make, publish, session};
 use crate::streams::{Joined, SMALL_BYTES_MAX};
@@ -141,6 +141,8 @@ fn opened(
     sent: Time,
 ) {
     client.names.hold(node);
+    // Whatever it is opened for: from now on its contents are held by whoever has it open, and are no longer those that came.
+    client.used_ahead(node);
     let handle = client.files.opened(node, how, fd);
     if client.config.mode.fetch.is_private() {
         if let Some(open) = client.files.open_mut(handle) {
@@ -154,6 +156,8 @@ fn opened(
     let uncached = is_uncached(client, how);
     let trust = client.trust();
     let pages = client.files.page_cache(node, uncached, sent, &trust);
+    let is_moving = !uncached && client.files.is_moving(node, client.now);
+    let pages = if is_moving { PageCache::Avoid } else { pages };
     client.answer(call, Answer::Opened(handle, pages));
 }
 

@@ -3,7 +3,7 @@
 use crate::call::{Answer, CallId, Handle};
 use crate::core::Client;
 use crate::files::Reader;
-use crate::operation::{Pending, as_opened, fetch, gather, session};
+use crate::operation::{Pending, as_opened, fetch, gather, open, session};
 use bytes::{Bytes, BytesMut};
 use wirefs_cache::NodeId;
 use wirefs_op::message::get::{GetMode, Rget, Tget};
@@ -42,7 +42,11 @@ pub(crate) fn start(
     offset: u64,
     count: u32,
 ) -> Result<(), Errno> {
-    client.files.kernel_uses(node);
+    // Of an open file that goes past the pages none are there afterwards.
+    let how = client.files.open(handle).map(|open| open.how);
+    if how.is_none_or(|how| !open::is_uncached(client, how)) {
+        client.files.kernel_uses(node);
+    }
     if let Err(errno) = read(client, call, node, handle, offset, count) {
         as_opened::read_failed(client, call, (handle, offset, u64::from(count)), errno);
     }

@@ -4,9 +4,9 @@ use crate::call::{Answer, CallId};
 use crate::core::Client;
 use crate::operation::Pending;
 use std::time::Duration;
-use wirefs_cache::{Known, NodeId};
+use wirefs_cache::{Known, NodeId, ROOT};
 use wirefs_op::message::statfs::{Rstatfs, Tstatfs};
-use wirefs_op::{Errno, Request, Time};
+use wirefs_op::{Errno, Request, Tag, Time};
 
 /// How long the figures are believed in a mode that does not ask for what it knows, unless this mount changed something since.
 const BELIEVED_FOR: Duration = Duration::from_secs(10);
@@ -20,9 +20,44 @@ pub(crate) fn start(client: &mut Client, call: CallId, node: NodeId) -> Result<(
         client.answer(call, Answer::FsStat(figures));
         return Ok(());
     }
+    if join(client, call) {
+        return Ok(());
+    }
     let target = client.target(node, None)?;
-    client.send(Request::Statfs(Tstatfs { target }), Pending::Statfs(call));
+    client.send(Request::Statfs(Tstatfs { target }), Pending::Statfs(Some(call)));
     Ok(())
+}
+
+/// Asks for the figures on behalf of a program that begins to walk: it is going to ask for them in the first directory that it comes
+/// to.
+pub(crate) fn ask_ahead(client: &mut Client) {
+    let is_known = client.figures.is_some_and(|(_, at)| may_be_told(client, at));
+    if is_known || !client.config.mode.takes_leases() || coming(client).is_some() {
+        return;
+    }
+    if let Ok(target) = client.target(ROOT, None) {
+        client.send(Request::Statfs(Tstatfs { target }), Pending::Statfs(None));
+    }
+}
+
+/// The figures that are on their way.
+fn coming(client: &Client) -> Option<Tag> {
+    client.requests.find(|pending| matches!(pending, Pending::Statfs(None)))
+}
+
+/// Lets a call wait for figures that are on their way; false when there are none.
+fn join(client: &mut Client, call: CallId) -> bool {
+    let Some(tag) = coming(client) else { return false };
+    if !client.requests.sent_at(tag).is_some_and(|at| may_be_told(client, at)) {
+        return false;
+    }
+    match client.requests.pending_mut(tag) {
+        Some(pending) => {
+            *pending = Pending::Statfs(Some(call));
+            true
+        }
+        None => false,
+    }
 }
 
 /// Whether figures as of then will do. Programs that walk a tree ask in each directory what kind of file system it is, and nothing is
@@ -33,7 +68,15 @@ fn may_be_told(client: &Client, at: Time) -> bool {
     client.trust().believes(Known::since(at)) || (is_recent && !is_changed)
 }
 
-pub(crate) fn finish(client: &mut Client, call: CallId, sent: Time, reply: Rstatfs) {
+pub(crate) fn finish(client: &mut Client, call: Option<CallId>, sent: Time, reply: Rstatfs) {
     client.figures = Some((reply.figures, sent));
-    client.answer(call, Answer::FsStat(reply.figures));
+    if let Some(call) = call {
+        client.answer(call, Answer::FsStat(reply.figures));
+    }
+}
+
+pub(crate) fn failed(client: &mut Client, call: Option<CallId>, errno: Errno) {
+    if let Some(call) = call {
+        client.fail(call, errno);
+    }
 }

@@ -3,7 +3,7 @@
 use crate::call::{Answer, CallId, Handle, Invalidate, WriteData};
 use crate::core::Client;
 use crate::files::Drained;
-use crate::operation::{Pending, as_opened, attributes, flush, gather, seek, session};
+use crate::operation::{Pending, as_opened, attributes, flush, gather, open, seek, session};
 use bytes::Bytes;
 use std::collections::VecDeque;
 use wirefs_cache::NodeId;
@@ -25,6 +25,8 @@ pub(crate) struct Writing {
     bytes: u64,
     /// Where it ends; an append, nobody knows.
     end: Option<u64>,
+    /// What it makes of the file is shown already.
+    is_ahead: bool,
     /// Who waits for it: the call, and how many of its bytes were answered before this one. `None`: nobody.
     waits: Option<(CallId, u32)>,
 }
@@ -60,7 +62,9 @@ pub(crate) fn start(
     (cached, kill_privileges): (bool, bool),
 ) -> Result<(), Errno> {
     let how = client.files.open(handle).ok_or(Errno::BadDescriptor)?.how;
-    client.files.kernel_uses(node);
+    if cached || !open::is_uncached(client, how) {
+        client.files.kernel_uses(node);
+    }
     // Left for fsync or close to take: the kernel may cut one write into several, and shows an error of a later part as a
     // short count only.
     if let Some(errno) = client.files.error(handle) {
@@ -84,11 +88,12 @@ pub(crate) fn start(
     if !gathers {
         gather::send(client, node);
     }
+    let is_ahead = background && !append && may_go_ahead(client, node);
     if append {
         // Where it goes nobody knows: what is known does not have it, and must not answer its writer.
         client.files.contents(node).valid = None;
     } else {
-        took_local_effect(client, node, offset, &data);
+        took_local_effect(client, node, offset, &data, is_ahead);
     }
     if gathers {
         gather::add(client, node, handle, offset, &data, kill_privileges);
@@ -107,7 +112,7 @@ pub(crate) fn start(
             .and_if(append, PutMode::APPEND)
             .and_if(sync, PutMode::SYNC)
             .and_if(kill_privileges, PutMode::KILL_PRIVILEGES);
-        send(client, node, target.clone(), mode, offset + at as u64, piece, waits);
+        send(client, node, target.clone(), mode, offset + at as u64, piece, (waits, is_ahead));
         at = end;
     }
     if background {
@@ -140,7 +145,7 @@ pub(crate) fn behind(
     for (index, at) in (0..data.len()).step_by(DATA_BYTES_MAX).enumerate() {
         let piece = data.slice(at..data.len().min(at + DATA_BYTES_MAX));
         let offset = offset + (index * DATA_BYTES_MAX) as u64;
-        send(client, node, target.clone(), mode, offset, piece, None);
+        send(client, node, target.clone(), mode, offset, piece, (None, false));
     }
     Ok(())
 }
@@ -158,7 +163,7 @@ pub(crate) fn again(client: &mut Client, node: NodeId, request: &Request) -> Pen
     if let Some(end) = end {
         client.files.reaches(node, end);
     }
-    Pending::Write(Writing { node, bytes, end, waits: None })
+    Pending::Write(Writing { node, bytes, end, is_ahead: false, waits: None })
 }
 
 fn send(
@@ -168,24 +173,45 @@ fn send(
     mode: PutMode,
     offset: u64,
     data: Bytes,
-    waits: Option<(CallId, u32)>,
+    (waits, is_ahead): (Option<(CallId, u32)>, bool),
 ) {
     let bytes = data.len() as u64;
     let mode = mode.and_if(target.fd != NOFD, PutMode::MORE);
     begins(client, node, bytes);
+    if is_ahead {
+        client.files.set_ahead(node);
+        client.ahead.issued(bytes, 0);
+    }
     let end = (!mode.has(PutMode::APPEND)).then_some(offset + bytes);
     if let Some(end) = end {
         client.files.reaches(node, end);
     }
     let put = Tput { target, mode, create: None, set: SetStat::default(), offset, data: Data(data) };
-    client.send(Request::Put(put), Pending::Write(Writing { node, bytes, end, waits }));
+    client.send(Request::Put(put), Pending::Write(Writing { node, bytes, end, is_ahead, waits }));
+}
+
+/// Whether what a write makes of the file is known. With set-id bits the server decides whether they fall.
+fn may_go_ahead(client: &Client, node: NodeId) -> bool {
+    let is_plain = client.names.node(node).is_some_and(|known| known.stat.mode & 0o6000 == 0);
+    is_plain && (client.is_ahead(node) || client.can_be_ahead(node))
 }
 
 /// What the caller sees at once: the data, and the size.
-fn took_local_effect(client: &mut Client, node: NodeId, offset: u64, data: &Bytes) {
+fn took_local_effect(client: &mut Client, node: NodeId, offset: u64, data: &Bytes, is_ahead: bool) {
     let end = offset + data.len() as u64;
+    let day = client.time_of_day();
+    if is_ahead {
+        client.shows_own(node);
+    }
     if let Some(known) = client.names.node_mut(node) {
         known.stat.size = known.stat.size.max(end);
+        if is_ahead {
+            known.stat.blocks = known.stat.blocks.max(end.div_ceil(4096) * 8);
+            (known.stat.mtime, known.stat.ctime) = (day, day);
+        }
+    }
+    if !is_ahead && client.files.is_ahead(node) {
+        client.names.doubt(node);
     }
     client.names.changing(node, client.now);
     if client.config.mode.fetch.is_kept() {
@@ -197,6 +223,12 @@ pub(crate) fn finish(client: &mut Client, writing: Writing, sent: Time, put: Rpu
     let Writing { node, bytes, waits, .. } = writing;
     answered(client, &writing);
     client.files.contents(node).uncommitted = true;
+    let shown = client.names.node(node).filter(|known| known.known.is_some()).map(|known| known.stat);
+    if let (true, Some(shown), Some(stat)) = (writing.is_ahead, shown, put.stat.as_ref())
+        && !client.files.is_writing(node)
+    {
+        client.caught_up(&shown, stat);
+    }
     attributes::took_effect(client, node, Some(put.before), put.stat.as_ref(), sent);
     if u64::from(put.count) < bytes {
         // The server's disk took a part: what it did not take is lost to us as well.
@@ -220,6 +252,9 @@ pub(crate) fn finish(client: &mut Client, writing: Writing, sent: Time, put: Rpu
 
 fn answered(client: &mut Client, writing: &Writing) {
     client.files.write_answered(writing.node, writing.bytes);
+    if writing.is_ahead {
+        client.ahead.answered();
+    }
     if let Some(end) = writing.end {
         client.files.reached(writing.node, end);
     }

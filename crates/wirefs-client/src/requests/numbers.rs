@@ -7,6 +7,9 @@ use wirefs_op::message::number::Tnumber;
 /// So many replies the server keeps before it is told anew which of them have come.
 const TOLD_AGAIN: u64 = 1024;
 
+/// The number of a session's first change: a ledger that has come no further than 0 has none.
+const FIRST: u64 = 1;
+
 /// Whether a change may be sent now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Turn {
@@ -37,10 +40,33 @@ impl Numbers {
     /// Another connection. Where the numbers from before mean nothing, all changes count as new.
     pub(super) fn attached(&mut self, ledger: Option<u64>, is_known: bool) {
         (self.is_agreed, self.implied) = (ledger.is_some(), None);
-        self.next = self.next.max(ledger.unwrap_or_default());
+        self.next = self.next.max(ledger.unwrap_or_default()).max(FIRST);
         if !(self.is_agreed && is_known) {
             self.unanswered.clear();
         }
+    }
+
+    /// Whether changes are numbered.
+    pub(super) fn is_agreed(&self) -> bool {
+        self.is_agreed
+    }
+
+    /// The number of the next new change.
+    pub(super) fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// All changes with lower numbers are answered, or nobody wants their replies.
+    pub(super) fn answered_below(&self) -> u64 {
+        self.unanswered.first().map_or(self.next, |lowest| *lowest)
+    }
+
+    /// Gives a number to a change that is sent later.
+    pub(super) fn issue(&mut self) -> u64 {
+        let number = self.next;
+        self.next += 1;
+        self.unanswered.insert(number);
+        number
     }
 
     /// Gives a number to the change that is sent next, unless it has one.

@@ -9,7 +9,7 @@ use crate::call::{CallId, Caller, OpenHow};
 use crate::operation::{find, open};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use wirefs_cache::{Fetch, Known, NodeId, ROOT};
+use wirefs_cache::{Fetch, NodeId, ROOT};
 use wirefs_op::{DirEntry, Errno, FileId, Kind, Time};
 
 /// Files above this many bytes are no small files. The server has the same bound.
@@ -23,10 +23,18 @@ const WINDOW_BYTES_MAX: u64 = 8 * 1024 * 1024;
 const LATE: Duration = Duration::from_secs(2);
 /// A directory with so many bytes in small files is asked for as a whole.
 const WHOLE_BYTES_MAX: u64 = 256 * 1024;
+/// Entries of a directory whose listing is not known, at most.
+const UNKNOWN_ENTRIES_MAX: u32 = 1024;
 /// What an entry takes in a stream beside its contents, in bytes, about.
 const ENTRY_BYTES: u64 = 128;
+/// So it cannot have more entries of which half are to be asked for.
+const WHOLE_ENTRIES_MAX: usize = (2 * WHOLE_BYTES_MAX / ENTRY_BYTES) as usize;
 /// Files asked for one by one for the sake of one that is opened, at most.
 const SINGLE_MAX: usize = 32;
+/// Entries of one listing that are looked at for that, at most; one takes about 0.5 us.
+const LOOKED_AT_MAX: usize = 512;
+/// Entries of one listing among which directories are looked for, at most; one takes about 0.1 us.
+const AMONG_MAX: usize = 4096;
 /// Directories looked at for the sake of one file that is opened, at most.
 const DIRECTORIES_MAX: usize = 128;
 /// Directories in one whose files are read out of turn, of which a little is asked for.
@@ -54,12 +62,24 @@ pub(super) struct Contents {
     joined: BTreeMap<NodeId, Vec<Joined>>,
     /// Where who reads one directory after the other was last seen, and when.
     front: Option<(NodeId, Time)>,
+    /// Behind this directory nothing was left to ask for.
+    exhausted: Option<NodeId>,
+    /// What the last directory that was asked for as a whole has in small files, in bytes: the next may have as much.
+    whole_bytes: u64,
 }
 
 impl Default for Contents {
     fn default() -> Contents {
         let (coming, joined) = (BTreeMap::new(), BTreeMap::new());
-        Contents { window: WINDOW_BYTES, coming, coming_bytes: 0, joined, front: None }
+        Contents {
+            window: WINDOW_BYTES,
+            coming,
+            coming_bytes: 0,
+            joined,
+            front: None,
+            exhausted: None,
+            whole_bytes: 0,
+        }
     }
 }
 
@@ -78,17 +98,6 @@ impl Contents {
             self.coming_bytes -= before;
         }
     }
-}
-
-/// What of a directory is not known.
-struct Missing {
-    /// As of when the listing is known.
-    known: Known,
-    /// Small files of which no contents are known.
-    files: Vec<DirEntry>,
-    bytes: u64,
-    /// All entries.
-    entries: usize,
 }
 
 impl Client {
@@ -176,7 +185,10 @@ impl Client {
         self.fetch_contents(dir, name.as_deref(), &mut room);
         self.streams.contents.front = goes_on.then_some((dir, self.now));
         if goes_on {
-            self.fetch_behind(dir, room);
+            // Once for all files of the directory, where it turns out that there is nothing.
+            if self.streams.contents.exhausted != Some(dir) {
+                self.fetch_behind(dir, room);
+            }
         } else if is_first && !is_walked {
             self.fetch_neighbours(dir);
         }
@@ -185,6 +197,7 @@ impl Client {
     /// Directories became known: a reader that came to the last one that was known goes on.
     pub(crate) fn directories_came(&mut self) {
         let pace = self.pace();
+        self.streams.contents.exhausted = None;
         let Some((dir, since)) = self.streams.contents.front else { return };
         let room = self.room();
         if pace.is_speedy(Some(since)) && room >= self.streams.contents.window / 4 && self.may_stream() {
@@ -194,12 +207,14 @@ impl Client {
 
     /// Asks for contents in the directories that a reader of this one comes to next.
     fn fetch_behind(&mut self, dir: NodeId, mut room: u64) {
+        let before = room;
         for next in self.directories_next(dir, DIRECTORIES_MAX) {
             if room < WINDOW_BYTES_MIN / 4 {
                 break;
             }
             self.fetch_contents(next, None, &mut room);
         }
+        self.streams.contents.exhausted = (room == before).then_some(dir);
     }
 
     /// How many bytes more may be asked for.
@@ -210,18 +225,27 @@ impl Client {
         window.saturating_sub(self.streams.contents.coming_bytes + unused)
     }
 
-    /// What is not known of a directory's small files; `None` where its listing is not known.
-    fn missing(&mut self, dir: NodeId) -> Option<Missing> {
-        let (listing, known) = self.directories.snapshot(dir, &self.trust())?;
-        let is_small = |entry: &&DirEntry| {
-            matches!(entry.stat.kind, Kind::File | Kind::Symlink)
-                && entry.stat.size <= u64::from(SMALL_BYTES_MAX)
-        };
-        let is_known = |entry: &&DirEntry| self.is_wholly_known(entry.stat.id);
-        let files: Vec<DirEntry> =
-            listing.iter().filter(is_small).filter(|entry| !is_known(entry)).cloned().collect();
-        let bytes = files.iter().map(|entry| entry.stat.size + ENTRY_BYTES).sum();
-        Some(Missing { known, files, bytes, entries: listing.len() })
+    /// Whether it is a small file of which no contents are known.
+    fn is_missing(&self, entry: &DirEntry) -> bool {
+        matches!(entry.stat.kind, Kind::File | Kind::Symlink)
+            && entry.stat.size <= u64::from(SMALL_BYTES_MAX)
+            && !self.is_wholly_known(entry.stat.id)
+    }
+
+    /// How many bytes a directory's small files have of which nothing is known, where they are to be asked for as a whole.
+    fn missing_whole(&self, listing: &[DirEntry]) -> Option<u64> {
+        if listing.len() > WHOLE_ENTRIES_MAX {
+            return None;
+        }
+        let (mut files, mut bytes) = (0, 0);
+        for entry in listing.iter().filter(|entry| self.is_missing(entry)) {
+            files += 1;
+            bytes += entry.stat.size + ENTRY_BYTES;
+            if bytes > WHOLE_BYTES_MAX {
+                return None;
+            }
+        }
+        (files > 0 && files * 2 >= listing.len()).then_some(bytes)
     }
 
     /// Asks for contents of a directory's files, those behind `name` first.
@@ -230,29 +254,25 @@ impl Client {
         if self.streams.contents.coming.contains_key(&dir) {
             return;
         }
-        let Some(missing) = self.missing(dir).filter(|missing| !missing.files.is_empty()) else { return };
-        let is_mostly_missing = missing.files.len() * 2 >= missing.entries;
+        let Some((listing, known)) = self.directories.snapshot(dir, &self.trust()) else {
+            return self.fetch_unknown(dir, room);
+        };
         let was_fetched = self.streams.walks.seen(dir, pace).is_fetched;
-        if missing.bytes <= WHOLE_BYTES_MAX && is_mostly_missing && !was_fetched {
-            let all = missing.bytes + ENTRY_BYTES * missing.entries as u64 + ENTRY_BYTES;
-            let bounds = find::Bounds {
-                depth: 0,
-                entries: u32::try_from(missing.entries).unwrap_or(u32::MAX).saturating_add(64),
-                bytes: u32::try_from(all * 2).unwrap_or(u32::MAX),
-                inline: SMALL_BYTES_MAX,
-            };
-            if find::ask(self, dir, bounds) {
-                self.streams.walks.seen(dir, pace).is_fetched = true;
-                self.streams.contents.comes(dir, missing.bytes);
-                *room = room.saturating_sub(missing.bytes);
+        let whole = if was_fetched { None } else { self.missing_whole(&listing) };
+        if let Some(bytes) = whole {
+            let all = bytes + ENTRY_BYTES * (listing.len() as u64 + 1);
+            let entries = u32::try_from(listing.len()).unwrap_or(u32::MAX).saturating_add(64);
+            if self.fetch_whole(dir, entries, all * 2, bytes) {
+                self.streams.contents.whole_bytes = bytes;
+                *room = room.saturating_sub(bytes);
             }
             return;
         }
-        let Missing { known, mut files, .. } = missing;
-        if let Some(name) = name {
-            files.retain(|entry| entry.name.as_slice() > name);
-        }
-        for entry in files.into_iter().take(SINGLE_MAX) {
+        let behind = name.map_or(0, |name| listing.partition_point(|entry| entry.name.as_slice() <= name));
+        let next = listing.iter().skip(behind).take(LOOKED_AT_MAX);
+        let next: Vec<DirEntry> =
+            next.filter(|entry| self.is_missing(entry)).take(SINGLE_MAX).cloned().collect();
+        for entry in next {
             if *room < entry.stat.size {
                 return;
             }
@@ -267,19 +287,44 @@ impl Client {
         }
     }
 
+    /// Asks for a directory's listing with contents, `expected` bytes of them. Tells whether that was possible.
+    fn fetch_whole(&mut self, dir: NodeId, entries: u32, bytes_max: u64, expected: u64) -> bool {
+        let bytes = u32::try_from(bytes_max).unwrap_or(u32::MAX);
+        let is_asked =
+            find::ask(self, dir, find::Bounds { depth: 0, entries, bytes, inline: SMALL_BYTES_MAX });
+        if is_asked {
+            let pace = self.pace();
+            self.streams.walks.seen(dir, pace).is_fetched = true;
+            self.streams.contents.comes(dir, expected);
+        }
+        is_asked
+    }
+
+    /// Asks for the contents of a directory whose listing is not known yet, and for the listing with them. It is taken to be like
+    /// the one before; of a larger one the rest is asked for when it is known.
+    fn fetch_unknown(&mut self, dir: NodeId, room: &mut u64) {
+        let (pace, expected) = (self.pace(), self.streams.contents.whole_bytes);
+        let may_ask = expected > 0 && *room >= expected && !self.streams.walks.seen(dir, pace).is_fetched;
+        if may_ask && self.fetch_whole(dir, UNKNOWN_ENTRIES_MAX, expected * 2, expected) {
+            *room -= expected;
+        }
+    }
+
     /// Asks for a little of what is in the directories beside a file that is read.
     fn fetch_neighbours(&mut self, dir: NodeId) {
-        for next in self.children(dir).into_iter().take(NEIGHBOURS_MAX) {
+        for next in self.children(dir, None).into_iter().take(NEIGHBOURS_MAX) {
             if !self.directories.is_fresh(next, &self.trust()) {
                 find::ask(self, next, NEIGHBOUR);
             }
         }
     }
 
-    /// The directories in one, as far as they are known, in the order of their names.
-    fn children(&mut self, dir: NodeId) -> Vec<NodeId> {
+    /// The directories in one, as far as they are known, in the order of their names; those behind a name.
+    fn children(&mut self, dir: NodeId, name: Option<&[u8]>) -> Vec<NodeId> {
         let Some((listing, _)) = self.directories.snapshot(dir, &self.trust()) else { return Vec::new() };
-        let directories = listing.iter().filter(|entry| entry.stat.kind == Kind::Directory);
+        let behind = name.map_or(0, |name| listing.partition_point(|entry| entry.name.as_slice() <= name));
+        let among = listing.iter().skip(behind).take(AMONG_MAX);
+        let directories = among.filter(|entry| entry.stat.kind == Kind::Directory);
         directories.filter_map(|entry| self.names.of_file(entry.stat.id)).collect()
     }
 
@@ -289,24 +334,23 @@ impl Client {
         let pace = self.pace();
         let mut next = Vec::new();
         let mut at = dir;
-        let mut waiting: Vec<NodeId> = self.children(at).into_iter().rev().collect();
+        let mut waiting: Vec<NodeId> = self.children(at, None).into_iter().rev().collect();
         loop {
             while let Some(directory) = waiting.pop() {
                 next.push(directory);
                 if next.len() >= count {
                     return next;
                 }
-                waiting.extend(self.children(directory).into_iter().rev());
+                waiting.extend(self.children(directory, None).into_iter().rev());
             }
             let parent = self.names.parent(at);
             // The first step is the caller's to allow; higher ones are a walk's that came from there.
             if at == ROOT || (at != dir && !self.streams.walks.was_listed_by_program(parent, pace)) {
                 return next;
             }
-            let siblings = self.children(parent);
-            let behind =
-                siblings.iter().position(|sibling| *sibling == at).map_or(siblings.len(), |it| it + 1);
-            waiting = siblings.get(behind..).unwrap_or_default().iter().rev().copied().collect();
+            let links = self.names.links(at);
+            let name = links.iter().find(|(of, _)| *of == parent).map(|(_, name)| name.as_slice());
+            waiting = self.children(parent, name).into_iter().rev().collect();
             at = parent;
         }
     }

@@ -40,22 +40,16 @@ pub(crate) enum Told {
 pub(crate) fn stat(ino: u64, kind: Kind, size: u64) -> Stat {
     let at = Timestamp { secs: 1, nanos: 0 };
     Stat {
-        id: FileId { fs: 0, ino, generation: 1 },
-        kind,
         version: 5,
         mode: 0o644,
         nlink: 1,
-        uid: 0,
-        gid: 0,
-        rdev: 0,
         size,
-        blocks: 0,
         blksize: 4096,
         atime: at,
         mtime: at,
         ctime: at,
         without_xattrs: true,
-        leased: false,
+        ..Stat::blank(FileId { fs: 0, ino, generation: 1 }, kind)
     }
 }
 
@@ -115,7 +109,9 @@ impl Alone {
     pub(crate) fn outputs(&mut self) {
         while let Some(output) = self.client.poll() {
             match output {
-                Output::Answer(call, answer) | Output::AnswerAfter(call, answer) => {
+                Output::Answer(call, answer)
+                | Output::AnswerAfter(call, answer)
+                | Output::AnswerJournaled(call, answer) => {
                     assert!(self.answers.iter().all(|(other, _)| *other != call), "answered twice");
                     self.answers.push((call, answer));
                 }
@@ -125,7 +121,7 @@ impl Alone {
                     other => panic!("{other:?}"),
                 },
                 Output::Invalidate(what) => self.told.push(Told::Forget(what)),
-                Output::LetGo(..) => {}
+                Output::LetGo(..) | Output::Journal(..) | Output::JournalForget(_) => {}
                 Output::Load(_) | Output::Keep(..) => panic!("there is no store"),
                 Output::HangUp => {}
             }

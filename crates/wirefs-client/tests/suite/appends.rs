@@ -70,6 +70,25 @@ impl Program {
 }
 
 #[test]
+fn who_opens_a_file_that_is_appended_to_here_reads_past_the_kernels_pages() {
+    let mut world = World::new(1, config("lease"), 1, crate::world::STEADY);
+    let node = world.file(0, ROOT, b"log", b"begins");
+    let opens = |world: &mut World, how| match world.ask(0, Call::Open { node, how }) {
+        Answer::Opened(handle, pages) => (handle, pages),
+        other => panic!("{other:?}"),
+    };
+    let (reader, pages) = opens(&mut world, READ);
+    assert_ne!(pages, PageCache::Avoid);
+    world.close(0, node, reader);
+    let (appender, _) = opens(&mut world, APPEND);
+    let (reader, pages) = opens(&mut world, READ);
+    assert_eq!(pages, PageCache::Avoid);
+    world.close(0, node, reader);
+    world.close(0, node, appender);
+    assert_ne!(opens(&mut world, READ).1, PageCache::Avoid);
+}
+
+#[test]
 fn a_read_behind_an_append_that_is_not_answered_asks_the_server() {
     let mut alone = Alone::in_mode("window");
     let look = alone.call(Call::Lookup { parent: ROOT, name: b"f" });

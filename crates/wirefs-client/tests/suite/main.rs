@@ -3,12 +3,14 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that fails panics")]
 #![allow(clippy::disallowed_macros, reason = "a test that fails says what came before")]
 
+mod ahead;
 mod alone;
 mod appends;
 mod budgets;
 mod check;
 mod cuts;
 mod deeds;
+mod failures;
 mod history;
 mod hostile;
 mod leases;
@@ -25,6 +27,7 @@ mod world;
 use std::time::Duration;
 use wirefs_cache::Mode;
 use wirefs_client::Config;
+use wirefs_op::Timestamp;
 
 /// A client in this mode, with the usual limits.
 fn config(mode: &str) -> Config {
@@ -35,5 +38,7 @@ fn config(mode: &str) -> Config {
         gid: 0,
         cache_bytes_max: 64 * 1024 * 1024,
         name_ttl_max: None,
+        journal: false,
+        day: Timestamp::default(),
     }
 }

@@ -3,7 +3,7 @@
 use crate::alone::{Alone, Told, got, listing, stat};
 use crate::deeds::{READ, create, getattr, readdir};
 use std::time::Duration;
-use wirefs_client::call::{Answer, Call, Entry, Handle, Invalidate, NodeId, ROOT};
+use wirefs_client::call::{Answer, Call, Entry, Handle, Invalidate, NodeId, OpenHow, PageCache, ROOT};
 use wirefs_model::Dice;
 use wirefs_op::limits::RECALL_ITEMS_MAX;
 use wirefs_op::listing::ListingWriter;
@@ -105,6 +105,49 @@ fn the_kernel_forgets_before_the_recall_is_answered() {
     assert_eq!(told, [forget_name(ROOT, b"f"), forget_node(ROOT), forget_node(node), Told::Recalled(4)]);
     let call = alone.call(getattr(node));
     assert_eq!((alone.answer(call), alone.asked.len()), (None, 1));
+}
+
+#[test]
+fn a_file_that_others_change_is_read_past_the_kernels_pages_for_a_while() {
+    let (mut alone, node, _) = with_open_file();
+    alone.recall(1, vec![whole(9)]);
+    for (span, is_avoided) in [(0, true), (6, false)] {
+        alone.now = alone.now + Duration::from_secs(span);
+        // An fd of the open file.
+        alone.asked.clear();
+        let call = alone.call(Call::Open { node, how: READ });
+        let tag = alone.next();
+        alone.reply(tag, &found(leased(9, Kind::File, 5), b"hello")).unwrap();
+        let Some(Answer::Opened(_, pages)) = alone.answer(call) else { panic!("not opened") };
+        assert_eq!(*pages == PageCache::Avoid, is_avoided, "after {span} s");
+        alone.recall(2, vec![]);
+    }
+}
+
+/// What is read and written past the kernel's pages, and what is on its way to it when it is told to forget, is none afterwards.
+#[test]
+fn a_kernel_that_has_forgotten_a_file_is_not_told_to_again() {
+    let (mut alone, node, handle) = with_open_file();
+    alone.call(Call::Read { node, handle, offset: 0, count: 5 });
+    alone.recall(1, vec![whole(9)]);
+    let direct = OpenHow { direct: true, ..READ };
+    alone.asked.clear();
+    let open = alone.call(Call::Open { node, how: direct });
+    let tag = alone.next();
+    alone.reply(tag, &found(leased(9, Kind::File, 5), b"")).unwrap();
+    let Some(Answer::Opened(past, PageCache::Bypass)) = alone.answer(open).cloned() else { panic!() };
+    alone.asked.clear();
+    let read = alone.call(Call::Read { node, handle: past, offset: 0, count: 5 });
+    let tag = alone.next();
+    alone.told.clear();
+    let changed = Stat { version: 77, ..leased(9, Kind::File, 5) };
+    alone.reply(tag, &got(GotMode::LAST.and(GotMode::DATA), Some(changed), b"other")).unwrap();
+    assert!(alone.answer(read).is_some());
+    alone.call(getattr(node));
+    while let Some((tag, _)) = alone.asked.pop_front() {
+        alone.reply(tag, &got(GotMode::LAST, Some(changed), b"")).unwrap();
+    }
+    assert_eq!(alone.told, []);
 }
 
 #[test]

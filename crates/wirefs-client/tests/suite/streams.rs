@@ -154,6 +154,45 @@ fn who_reads_all_files_of_a_tree_waits_for_three_round_trips() {
     assert!(fetched.files.wasted <= 1 && fetched.files.used >= 398, "{fetched:?}");
 }
 
+/// Lists the root and the first directory in it, with nothing else known yet. The directory, and the first file in it.
+fn begin_to_walk(world: &mut World) -> (NodeId, NodeId) {
+    let mut list = |dir| {
+        let opened = handle(world.ask(1, Call::Opendir { node: dir }));
+        let listed = listing(world.ask(1, readdir(dir, opened, 0)));
+        listed.into_iter().find_map(|listed| listed.entry).unwrap().node
+    };
+    let dir = list(ROOT);
+    (dir, list(dir))
+}
+
+#[test]
+fn directories_that_a_stream_has_not_told_of_yet_are_asked_for_with_their_contents() {
+    let mut world = world("lease", 20, 20, 1000);
+    let (_, first) = begin_to_walk(&mut world);
+    let finds = |world: &World| world.seats[1].sent.iter().filter(|kind| **kind == "Find").count();
+    assert_eq!(finds(&world), 1, "the stream that tells of all directories is on its way");
+    let opening = world.call(1, Call::Open { node: first, how: READ });
+    assert!(finds(&world) > 10, "{:?}", world.seats[1].sent);
+    assert!(matches!(world.wait(1, opening), Answer::Opened(..)));
+    world.settle();
+    let (took, requests, fetched) = cost(&mut world, |world| walk(world, ROOT, &mut read));
+    assert!(took <= RTT && requests <= 10, "{took:?}, {requests}");
+    assert!(fetched.contents.wasted <= 1000, "{fetched:?}");
+}
+
+#[test]
+fn who_walks_does_not_wait_for_the_free_space() {
+    let mut world = world("lease", 20, 3, 10);
+    world.pass(Duration::from_secs(20));
+    let (dir, _) = begin_to_walk(&mut world);
+    let (took, requests, _) = cost(&mut world, |world| {
+        assert!(matches!(world.ask(1, Call::Statfs { node: dir }), Answer::FsStat(_)));
+    });
+    assert_eq!((took, requests), (Duration::ZERO, 0));
+    let asked = world.seats[1].sent.iter().filter(|kind| **kind == "Statfs").count();
+    assert_eq!(asked, 2, "with the one before");
+}
+
 #[test]
 fn processes_that_read_the_files_of_one_directory_at_once_wait_for_few_round_trips() {
     let mut world = world("lease", 0, 0, 0);

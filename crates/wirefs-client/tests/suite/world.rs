@@ -33,6 +33,7 @@ pub(crate) struct Seat {
     pub(crate) client: Client,
     pub(crate) connection: Option<ConnectionKey>,
     session: SessionId,
+    config: Config,
     /// When the last frame of each lane arrives at the server.
     arrives: (Time, Time),
     /// When the last reply leaves for and arrives at the client.
@@ -52,6 +53,8 @@ pub(crate) struct Seat {
     pub(crate) hang_ups: usize,
     /// Names that its kernel was to let go of.
     pub(crate) let_go: Vec<(NodeId, Vec<u8>)>,
+    /// The numbers of the changes in its journal.
+    pub(crate) journal: Vec<u64>,
     /// Contents on disk, where the client has one.
     pub(crate) disk: BTreeMap<Piece, Bytes>,
     /// The most requests that were under way at once.
@@ -109,6 +112,8 @@ pub(crate) struct World {
     pub(crate) applied: Vec<Applied>,
     /// The change whose reply the server is about to send.
     answering: Option<usize>,
+    /// A connection that is not a seat's yet, and what it was told.
+    arriving: Option<(ConnectionKey, Vec<Reply>)>,
     /// What was sent and what came, for people.
     pub(crate) log: Vec<String>,
 }
@@ -181,6 +186,7 @@ impl World {
             damages: false,
             applied: Vec::new(),
             answering: None,
+            arriving: None,
             log: Vec::new(),
         };
         for config in configs {
@@ -235,6 +241,11 @@ impl World {
 
     fn carry_out(&mut self, output: wirefs_server::Output) {
         match output {
+            wirefs_server::Output::Reply { connection, reply, .. }
+                if self.arriving.as_ref().is_some_and(|(arriving, _)| *arriving == connection) =>
+            {
+                self.arriving.iter_mut().for_each(|(_, replies)| replies.push(reply.clone()));
+            }
             wirefs_server::Output::Reply { connection, tag, reply } => {
                 let change = if matches!(reply, Reply::Recall(_)) { None } else { self.answering.take() };
                 self.reply(connection, tag, &reply, change);
@@ -247,8 +258,17 @@ impl World {
                 self.stopped.insert(key);
             }
             wirefs_server::Output::EndSession(session) => self.tree.end(session),
+            // Only where notes are kept.
+            wirefs_server::Output::Recollect { .. }
+            | wirefs_server::Output::Note(..)
+            | wirefs_server::Output::NotesEnd(_) => {}
+            // Only where there are other servers.
+            wirefs_server::Output::Waits(_) | wirefs_server::Output::GivesWay => {}
             wirefs_server::Output::Verify { .. } => panic!("nobody changes the tree from outside"),
-            wirefs_server::Output::Attach { .. } => panic!("an attach out of turn"),
+            wirefs_server::Output::Attach { connection, session, path, .. } => {
+                let result = self.tree.attach(session, &path);
+                self.handle(Input::Attached { connection, session, result });
+            }
             wirefs_server::Output::Close { why, .. } => panic!("the server closes a connection: {why:?}"),
         }
     }
@@ -316,7 +336,11 @@ impl World {
     pub(crate) fn outputs(&mut self, seat: usize) {
         while let Some(output) = self.seats[seat].client.poll() {
             match output {
-                Output::Answer(id, answer) => self.answered(seat, id, answer),
+                Output::Answer(id, answer) | Output::AnswerJournaled(id, answer) => {
+                    self.answered(seat, id, answer);
+                }
+                Output::Journal(number, _) => self.seats[seat].journal.push(number),
+                Output::JournalForget(below) => self.seats[seat].journal.retain(|number| *number >= below),
                 Output::Send(frame, lane) => self.send(seat, frame.to_body(), lane),
                 Output::Invalidate(what) => self.tell_kernel(seat, Notice::Forget(what)),
                 Output::AnswerAfter(id, answer) => self.tell_kernel(seat, Notice::Answer(id, answer)),

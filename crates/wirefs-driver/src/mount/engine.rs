@@ -2,6 +2,7 @@
 
 use super::MountPlan;
 use super::handshake::Attached;
+use super::journal::{Journal, Late};
 use super::notices::{Notice, Notices};
 use super::status::MountStatus;
 use super::store::{Left, Store};
@@ -9,13 +10,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use wirefs_carrier::{Class, Closer, Outbox, PeerInfo};
 use wirefs_client::call::{Answer, Call, CallId, Caller, ROOT};
 use wirefs_client::{Client, Config, Lane, Loaded, Output};
 use wirefs_fuse::Reply;
 use wirefs_op::message::version::SessionId;
-use wirefs_op::{Errno, Frame, Time};
+use wirefs_op::{Errno, Frame, Time, Timestamp};
 use wirefs_store::Snapshot;
 
 /// Ids of our own calls; the kernel's count up from 2.
@@ -55,6 +56,7 @@ pub(super) struct Engine {
     state: Mutex<State>,
     pub(super) session: SessionId,
     pub(super) store: Option<Arc<Store>>,
+    pub(super) journal: Option<Arc<Journal>>,
     config: Config,
     pub(super) notices: Notices,
     stopped: AtomicBool,
@@ -70,6 +72,8 @@ pub(super) struct Work {
     notices: Vec<Notice>,
     flush: Option<Outbox>,
     hang_up: Option<Closer>,
+    /// Answers that wait for the local disk.
+    journaled: Vec<Late>,
 }
 
 impl Engine {
@@ -78,6 +82,7 @@ impl Engine {
         session: SessionId,
         attached: &Attached,
         store: Option<Store>,
+        journal: Option<Journal>,
     ) -> Engine {
         let config = Config {
             mode: plan.mode,
@@ -86,6 +91,8 @@ impl Engine {
             gid: plan.gid,
             cache_bytes_max: plan.cache_bytes_max,
             name_ttl_max: None,
+            journal: journal.is_some(),
+            day: time_of_day(),
         };
         // Later than 0, up to which nothing is leased: what came with the tree is.
         let mut client = Client::new(config, attached.attachment.clone(), Time(1));
@@ -105,6 +112,7 @@ impl Engine {
             }),
             session,
             store: store.map(Arc::new),
+            journal: journal.map(Arc::new),
             config,
             notices: Notices::default(),
             stopped: AtomicBool::new(false),
@@ -125,14 +133,58 @@ impl Engine {
 
     /// Does something to the core and carries out what it asks for.
     pub(super) fn drive<R>(&self, change: impl FnOnce(&mut State, Time) -> R) -> R {
+        let (result, work) = self.change(change);
+        if let Some(late) = work.carry_out(&self.notices) {
+            self.hand_over(late);
+        }
+        result
+    }
+
+    /// The same, in a thread that may wait for the local disk.
+    pub(super) fn drive_and_wait<R>(&self, change: impl FnOnce(&mut State, Time) -> R) -> R {
+        let (result, work) = self.change(change);
+        if let Some(late) = work.carry_out(&self.notices) {
+            match &self.journal {
+                Some(journal) if journal.sync_to(journal.written()) => self.answer(late),
+                _ => self.hand_over(late),
+            }
+        }
+        result
+    }
+
+    /// Answers once the journal's thread has seen to it that they may be.
+    fn hand_over(&self, late: Vec<Late>) {
+        match &self.journal {
+            Some(journal) => journal.hand_over(journal.written(), late),
+            None => self.answer(late),
+        }
+    }
+
+    pub(super) fn answer(&self, late: Vec<Late>) {
+        for (call, waiting, answer) in late {
+            waiting.answer(answer);
+            self.lock().delayed.remove(&call);
+        }
+    }
+
+    fn change<R>(&self, change: impl FnOnce(&mut State, Time) -> R) -> (R, Work) {
         let mut state = self.lock();
         // Taken under the lock, so that the core never sees time go back.
         let now = self.now();
         let result = change(&mut state, now);
         let work = self.collect(&mut state);
         drop(state);
-        work.carry_out(&self.notices);
-        result
+        (result, work)
+    }
+
+    /// Does something with the journal, where there is one. When it fails, the core answers nothing early any more.
+    fn journal(&self, state: &mut State, act: impl FnOnce(&Journal, &Client) -> bool) {
+        if let Some(journal) = &self.journal
+            && !act(journal, &state.client)
+        {
+            let now = self.now();
+            state.client.journal_failed(now);
+        }
     }
 
     fn collect(&self, state: &mut State) -> Work {
@@ -152,8 +204,10 @@ impl Engine {
                         work.notices.push(Notice::Answer(call, waiting, answer));
                     }
                 }
-                Output::Send(frame, Lane::Changes) => work.send(state, frame, Class::Bulk),
-                Output::Send(frame, Lane::Queries) => work.send(state, frame, Class::Urgent),
+                Output::Send(frame, lane) => {
+                    self.journal(state, |journal, _| journal.before(&frame));
+                    work.send(state, frame, if lane == Lane::Changes { Class::Bulk } else { Class::Urgent });
+                }
                 Output::SendAfter(frame) if work.notices.is_empty() && self.notices.is_idle() => {
                     work.send(state, frame, Class::Urgent)
                 }
@@ -179,25 +233,43 @@ impl Engine {
                         store.keep(piece, data);
                     }
                 }
+                Output::Journal(number, frame) => {
+                    self.journal(state, |journal, _| journal.record(number, frame));
+                }
+                Output::JournalForget(below) => self.journal(state, |journal, _| journal.forget(below)),
+                Output::AnswerJournaled(call, answer) => {
+                    state.signalled.remove(&call);
+                    if let Some(waiting) = state.waiting.remove(&call) {
+                        state.delayed.insert(call);
+                        work.journaled.push((call, waiting, answer));
+                    }
+                }
                 Output::HangUp => work.hang_up = state.closer.clone(),
             }
         }
+        self.journal(state, |journal, client| journal.write(|| client.answered_below()));
+        // Before anybody else can find the queue idle.
         if work.answers.is_empty() {
-            // Before anybody else can find the queue idle.
             work.notices.drain(..).for_each(|notice| self.notices.push(notice));
+        } else if !work.notices.is_empty() {
+            self.notices.comes();
         }
         work
     }
 
     /// Makes a call of our own and waits for its answer.
     fn call(&self, call: Call<'_>) -> Result<Answer, Errno> {
-        let id = CallId(self.own_calls.fetch_add(1, Ordering::Relaxed));
         let (sender, answer) = mpsc::channel();
+        self.make(call, sender);
+        answer.recv().map_err(|_| Errno::Io)
+    }
+
+    fn make(&self, call: Call<'_>, sender: mpsc::Sender<Answer>) {
+        let id = CallId(self.own_calls.fetch_add(1, Ordering::Relaxed));
         self.drive(|state, now| {
             state.waiting.insert(id, Waiting::Own(sender));
             state.client.call(now, id, Caller::default(), call);
         });
-        answer.recv().map_err(|_| Errno::Io)
     }
 
     pub(super) fn sync(&self) -> Result<(), Errno> {
@@ -207,12 +279,30 @@ impl Engine {
         }
     }
 
-    /// Waits until nothing is on its way to the server, within bounds.
-    pub(super) fn settle(&self) {
+    /// Waits until nothing is on its way to the server, within bounds; false: not all came.
+    pub(super) fn settle(&self) -> bool {
         let until = Instant::now() + self.config.deadline.unwrap_or(SETTLE);
-        while Instant::now() < until && !self.lock().client.is_settled() {
+        while !self.lock().client.is_settled() {
+            if Instant::now() >= until || self.is_stopped() {
+                return false;
+            }
             self.pause(Duration::from_millis(5));
         }
+        true
+    }
+
+    /// Waits, within bounds, until the server's disk has all that the journal holds; false: not all came.
+    pub(super) fn settle_journal(&self) -> bool {
+        let Some(journal) = &self.journal else { return true };
+        let answered = self.lock().client.answered_below();
+        if journal.is_done_below(0) {
+            return true;
+        }
+        let (sender, answer) = mpsc::channel();
+        self.make(Call::Syncfs { node: ROOT }, sender);
+        let patience = self.config.deadline.unwrap_or(SETTLE);
+        matches!(answer.recv_timeout(patience), Ok(answer) if !matches!(answer, Answer::Fail(_)))
+            && journal.is_done_below(answered)
     }
 
     /// Takes over what an earlier mount knew, before anything else is done.
@@ -235,6 +325,11 @@ impl Engine {
         }
     }
 
+    /// The mount has ended: others need not ask it before they change something.
+    pub(super) fn rest(&self) {
+        self.drive(|state, now| state.client.rest(now));
+    }
+
     /// The mount is stopped: leaves what it knew for the next one.
     pub(super) fn leave(&self) {
         let Some(store) = &self.store else { return };
@@ -253,6 +348,13 @@ impl Engine {
             (snapshot, pieces)
         };
         store.leave(snapshot.as_ref(), pieces);
+    }
+
+    /// The mount is stopped: ends its journal, of which nothing is needed when all is settled.
+    pub(super) fn end_journal(&self, is_settled: bool) {
+        if let Some(journal) = &self.journal {
+            journal.end(!is_settled);
+        }
     }
 
     pub(super) fn stop(&self) {
@@ -289,6 +391,7 @@ impl Engine {
             deadline: self.config.deadline,
             snapshot: state.client.snapshot(),
             store: self.store.as_ref().map(|store| store.status()),
+            journal: self.journal.as_ref().map(|journal| journal.status(state.client.answered_below())),
             up_for: self.started.elapsed(),
         }
     }
@@ -303,17 +406,23 @@ impl Work {
         }
     }
 
-    fn carry_out(self, notices: &Notices) {
+    /// Hands back what waits for the local disk, if anything does.
+    #[must_use]
+    fn carry_out(self, notices: &Notices) -> Option<Vec<Late>> {
         for (waiting, answer) in self.answers {
             waiting.answer(answer);
         }
-        self.notices.into_iter().for_each(|notice| notices.push(notice));
+        if !self.notices.is_empty() {
+            self.notices.into_iter().for_each(|notice| notices.push(notice));
+            notices.came();
+        }
         if let Some(outbox) = self.flush {
             outbox.flush();
         }
         if let Some(closer) = self.hang_up {
             closer.close();
         }
+        Some(self.journaled).filter(|late| !late.is_empty())
     }
 }
 
@@ -325,6 +434,11 @@ impl Waiting {
             Waiting::Own(sender) => drop(sender.send(answer)),
         }
     }
+}
+
+fn time_of_day() -> Timestamp {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp { secs: i64::try_from(now.as_secs()).unwrap_or(i64::MAX), nanos: now.subsec_nanos() }
 }
 
 /// The engine as threads hold it.

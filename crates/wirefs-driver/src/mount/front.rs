@@ -8,7 +8,7 @@ use wirefs_fuse::{FileSystem, Reply};
 impl FileSystem for Engine {
     fn call(&self, caller: Caller, call: Call<'_>, reply: Reply) {
         let id = reply.id();
-        self.drive(|state, now| {
+        self.drive_and_wait(|state, now| {
             if !matches!(call, Call::Forget { .. }) {
                 state.waiting.insert(id, Waiting::Kernel { reply, pid: caller.pid });
             }

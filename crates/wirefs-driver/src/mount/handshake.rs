@@ -9,14 +9,21 @@ use wirefs_carrier::{Carrier, CarrierLost, DialError, SendProgress};
 use wirefs_client::Attachment;
 use wirefs_op::limits::MESSAGE_BYTES_MAX;
 use wirefs_op::message::attach::Tattach;
-use wirefs_op::message::version::{FEATURE_LEASES, FEATURE_LEDGER, SessionId, Tversion, VERSION};
+use wirefs_op::message::version::{
+    FEATURE_ALONE, FEATURE_LEASES, FEATURE_LEDGER, SessionId, Tversion, VERSION,
+};
 use wirefs_op::wire::{Malformed, Text};
 use wirefs_op::{NOTAG, Reply, Request, Tag, TreePath};
 
 /// How long the server may take over each step.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Recalls that may come before the tree is attached.
+/// How long it may take over Tattach once it has answered: another mount may have much to bring to it first.
+const ATTACHING: Duration = wirefs_server::PATIENCE;
+
+const _: () = assert!(PATIENCE.as_secs() < ATTACHING.as_secs(), "who waits for another mount waits longer");
+
+/// Recalls, and words of being alone, that may come before the tree is attached.
 const EARLY_MAX: usize = 64;
 
 /// Why a server could not be attached. Each text says what to do.
@@ -68,22 +75,39 @@ pub(super) struct Attached {
     pub(super) carrier: Carrier,
     pub(super) attachment: Attachment,
     pub(super) resumed: bool,
-    /// Recalls that came before the tree was attached, for the core.
+    /// What came unasked before the tree was attached, for the core.
     pub(super) early: Vec<Bytes>,
 }
 
 /// Opens or resumes the session and attaches the tree.
 pub(super) fn shake_hands(
+    carrier: Carrier,
+    session: SessionId,
+    plan: &MountPlan,
+) -> Result<Attached, ConnectError> {
+    shake_hands_as(carrier, session, plan, features(plan))
+}
+
+/// What a mount asks for.
+fn features(plan: &MountPlan) -> u64 {
+    let takes_leases = plan.mode.takes_leases();
+    let is_ahead = takes_leases && plan.journal.as_ref().is_some_and(|journal| journal.keeps);
+    let leases = if takes_leases { FEATURE_LEASES } else { 0 };
+    FEATURE_LEDGER | leases | if is_ahead { FEATURE_ALONE } else { 0 }
+}
+
+/// The same, with a choice of features.
+pub(super) fn shake_hands_as(
     mut carrier: Carrier,
     session: SessionId,
     plan: &MountPlan,
+    features: u64,
 ) -> Result<Attached, ConnectError> {
     let shown_path = String::from_utf8_lossy(&plan.path).into_owned();
     let path = TreePath::from_bytes(Bytes::copy_from_slice(&plan.path))
         .ok_or_else(|| ConnectError::Path(shown_path.clone()))?;
     let patience = Patience::start(&carrier);
     let result = (|| {
-        let features = FEATURE_LEDGER | if plan.mode.takes_leases() { FEATURE_LEASES } else { 0 };
         let version =
             Tversion { msize: MESSAGE_BYTES_MAX as u32, version: Text::new(VERSION), features, session };
         let attach = Tattach { uname: Text::new(plan.user.as_bytes()), path };
@@ -102,8 +126,9 @@ pub(super) fn shake_hands(
                 return Err(Malformed { what: "no answer to Tversion", at: 0 }.into());
             }
         };
+        patience.extend();
         let mut early = Vec::new();
-        let attach = match receive_behind_recalls(&mut carrier, &mut early)? {
+        let attach = match receive_behind_unasked(&mut carrier, &mut early)? {
             Reply::Attach(attach) => attach,
             Reply::Error(error) => {
                 return Err(ConnectError::Attach { path: shown_path, text: error.ename.to_string() });
@@ -151,20 +176,26 @@ fn receive(carrier: &mut Carrier) -> Result<Reply, ConnectError> {
     Ok(Reply::decode(body)?.1)
 }
 
-/// The next message that is no recall: a session that is taken up again may be told early what it missed.
-fn receive_behind_recalls(carrier: &mut Carrier, early: &mut Vec<Bytes>) -> Result<Reply, ConnectError> {
+/// The next message that was asked for: a session that is taken up again may be told early what it missed.
+fn receive_behind_unasked(carrier: &mut Carrier, early: &mut Vec<Bytes>) -> Result<Reply, ConnectError> {
     loop {
         let body = carrier.source.receive()?.ok_or(CarrierLost::Closed)?;
         match Reply::decode(body.clone())?.1 {
-            Reply::Recall(_) if early.len() < EARLY_MAX => early.push(body),
+            Reply::Recall(_) | Reply::Alone(_) if early.len() < EARLY_MAX => early.push(body),
             reply => return Ok(reply),
         }
     }
 }
 
+/// How far a handshake is.
+enum Step {
+    Answers,
+    Done,
+}
+
 /// Closes the carrier when the server takes too long, so that no receive waits for ever.
 struct Patience {
-    done: mpsc::Sender<()>,
+    done: mpsc::Sender<Step>,
     watch: Option<std::thread::JoinHandle<bool>>,
 }
 
@@ -173,7 +204,12 @@ impl Patience {
         let (done, wait) = mpsc::channel();
         let closer = carrier.closer.clone();
         let watch = std::thread::Builder::new().name("wirefs-patience".into()).spawn(move || {
-            let in_time = wait.recv_timeout(PATIENCE).is_ok();
+            let first = wait.recv_timeout(PATIENCE);
+            let in_time = match first {
+                Ok(Step::Answers) => wait.recv_timeout(ATTACHING).is_ok(),
+                Ok(Step::Done) => true,
+                Err(_) => false,
+            };
             if !in_time {
                 closer.close();
             }
@@ -182,9 +218,14 @@ impl Patience {
         Patience { done, watch: watch.ok() }
     }
 
+    /// The server is there, and may take longer for what comes now.
+    fn extend(&self) {
+        let _ = self.done.send(Step::Answers);
+    }
+
     /// Whether it ended in time.
     fn end(self) -> bool {
-        let _ = self.done.send(());
+        let _ = self.done.send(Step::Done);
         self.watch.is_none_or(|watch| watch.join().unwrap_or(true))
     }
 }

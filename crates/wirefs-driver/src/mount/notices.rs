@@ -18,6 +18,8 @@ use wirefs_op::Frame;
 /// Names that the kernel is told to forget one by one, at most: it takes a second for about 200,000, and must have
 /// forgotten all within 5 s when the server is gone for too long.
 const NAMES_MAX: usize = 262_144;
+/// Names that wait to be let go of, at most; who wants more gone asks again.
+const LET_GO_MAX: usize = 32_768;
 /// How long one thing may take before frames behind it no longer wait. Most calls are answered within this time, and then
 /// nothing is lost.
 pub(super) const ONE_MAX: Duration = Duration::from_millis(200);
@@ -51,6 +53,10 @@ pub(super) struct Stuck {
 #[derive(Default)]
 struct Queue {
     waiting: VecDeque<(Notice, Instant)>,
+    /// Names to let go of, when nothing else waits: nobody waits for that.
+    let_go: VecDeque<(NodeId, Vec<u8>)>,
+    /// Who is about to push something that comes before what is pushed from now on.
+    coming: usize,
     /// The invalidations among them.
     known: BTreeSet<Key>,
     names: usize,
@@ -95,7 +101,14 @@ impl Notices {
                 }
                 queue.names += usize::from(matches!(what, Invalidate::Entry { .. }));
             }
-            Notice::Answer(..) | Notice::LetGo(..) => {}
+            Notice::LetGo(parent, name) => {
+                if queue.let_go.len() < LET_GO_MAX {
+                    queue.let_go.push_back((*parent, name.clone()));
+                    self.filled.notify_one();
+                }
+                return;
+            }
+            Notice::Answer(..) => {}
             Notice::Frame(..) => {
                 queue.frames += 1;
                 self.framed.notify_one();
@@ -105,10 +118,21 @@ impl Notices {
         self.filled.notify_one();
     }
 
+    /// Something is about to be pushed; until it [`came`](Self::came) the queue is not idle.
+    pub(super) fn comes(&self) {
+        self.lock().coming += 1;
+    }
+
+    /// What was about to be pushed was.
+    pub(super) fn came(&self) {
+        let mut queue = self.lock();
+        queue.coming = queue.coming.saturating_sub(1);
+    }
+
     /// Whether nothing is to be forgotten that was not.
     pub(super) fn is_idle(&self) -> bool {
         let queue = self.lock();
-        queue.waiting.is_empty() && queue.current.is_none()
+        queue.waiting.is_empty() && queue.current.is_none() && queue.coming == 0
     }
 
     /// Says that the one before is done, and waits for the next; `None` when stopped. Where too many names wait,
@@ -116,7 +140,7 @@ impl Notices {
     pub(super) fn next(&self, forget_names: impl FnOnce() -> bool) -> Option<Notice> {
         let mut queue = self.lock();
         queue.current = None;
-        while queue.waiting.is_empty() && !queue.is_stopped {
+        while queue.waiting.is_empty() && queue.let_go.is_empty() && !queue.is_stopped {
             queue = self.filled.wait(queue).unwrap_or_else(PoisonError::into_inner);
         }
         if queue.is_stopped {
@@ -125,7 +149,9 @@ impl Notices {
         if queue.names > NAMES_MAX && forget_names() {
             queue.drop_names();
         }
-        let (notice, _) = queue.waiting.pop_front()?;
+        let first = queue.waiting.pop_front().map(|(notice, _)| notice);
+        let let_go = |(parent, name)| Notice::LetGo(parent, name);
+        let notice = first.or_else(|| queue.let_go.pop_front().map(let_go))?;
         let what = queue.taken(&notice);
         queue.current = Some((what, Instant::now()));
         Some(notice)
@@ -156,6 +182,7 @@ impl Notices {
         let mut queue = self.lock();
         queue.is_stopped = true;
         queue.waiting.clear();
+        queue.let_go.clear();
         self.filled.notify_all();
         self.framed.notify_all();
     }

@@ -1,5 +1,6 @@
 //! What a mount tells of itself.
 
+use super::journal::JournalStatus;
 use super::store::StoreStatus;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -22,6 +23,8 @@ pub struct MountStatus {
     pub snapshot: Snapshot,
     /// What it has on disk; `None`: nothing.
     pub store: Option<StoreStatus>,
+    /// What its journal holds; `None`: it keeps none.
+    pub journal: Option<JournalStatus>,
     /// Since when it is mounted.
     pub up_for: Duration,
 }

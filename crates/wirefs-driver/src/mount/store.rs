@@ -90,6 +90,18 @@ impl Store {
         }
     }
 
+    /// Drops contents that are not from the server that is `identity`.
+    pub(super) fn meet(&self, identity: &[u8]) {
+        if self.place.is_of(identity) {
+            return;
+        }
+        let is_cleared = self.contents().clear().and_then(|()| self.place.set_server(identity));
+        if let Err(error) = is_cleared {
+            tell(&format!("nothing is kept on disk: {error}"));
+            self.is_full.store(true, Ordering::SeqCst);
+        }
+    }
+
     /// Takes what an earlier mount left, if it was left by one of the server that is `identity`.
     pub(super) fn take(&self, identity: &[u8]) -> Option<Left> {
         match self.place.take_snapshot() {
@@ -173,6 +185,8 @@ impl Store {
         if let Err(error) = closed.and(put) {
             tell(&format!("the cache could not be written for the next mount: {error}"));
         }
+        // The next mount may be made before this process has gone.
+        self.place.release();
     }
 
     /// Ends the thread, behind what it still has to do.

@@ -59,14 +59,24 @@ fn install(engine: &Shared, attached: Attached, again: bool) -> Box<dyn FrameSou
     // A loss that the writer finds ends the receiver too, which sees to the rest.
     let on_lost = closer.clone();
     let outbox = Outbox::start(carrier.sink, carrier.closer, move |_| on_lost.close());
-    engine.drive(|state, now| {
+    let is_in_use = engine.drive(|state, now| {
+        // Who stops it closes what is in use by then, and nothing after.
+        if engine.is_stopped() {
+            outbox.close();
+            closer.close();
+            return false;
+        }
         state.outbox = Some(outbox);
         state.closer = Some(closer);
         state.peer = carrier.peer;
         if again {
             state.client.connected(now, attachment, resumed);
         }
+        true
     });
+    if !is_in_use {
+        return carrier.source;
+    }
     let is_sound =
         early.into_iter().all(|body| engine.drive(|state, now| state.client.receive(now, body)).is_ok());
     if !is_sound {
@@ -95,3 +105,6 @@ fn dial_again(engine: &Shared, plan: &MountPlan) -> Option<Attached> {
     }
     None
 }
+
+#[cfg(test)]
+mod tests;

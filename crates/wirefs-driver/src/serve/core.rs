@@ -1,14 +1,17 @@
 //! The core behind its lock: what it decides becomes effects, which are carried out after the lock is released.
 
 use super::connection::Connection;
+use super::ledgers::{Ledgers, Log};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use wirefs_carrier::Class;
+use wirefs_op::message::version::SessionId;
 use wirefs_op::{FileId, Reply, Stat, Time, TreePath};
 use wirefs_server::{
-    Attached, ConnectionKey, Input, Job, JobKey, Output, Parked, Parting, SessionKey, Sessions, Touched,
+    Attached, ConnectionKey, Found, Input, Job, JobKey, Output, Parked, Parting, SessionKey, Sessions,
+    Touched,
 };
 
 /// A job that runs or waits for a worker, as the one sees it who may have to stop it.
@@ -30,13 +33,24 @@ pub(super) struct Task {
     pub(super) connection: Option<Arc<Connection>>,
 }
 
+/// Who wants to attach, as which session, where, and what the tree said to that before.
+pub(super) type Attach = (ConnectionKey, SessionKey, TreePath, Option<Attached>);
+
 /// What is to be done once the lock is released.
 #[derive(Default)]
 pub(super) struct Effects {
     pub(super) flushes: Vec<Arc<Connection>>,
-    pub(super) attaches: Vec<(ConnectionKey, SessionKey, TreePath, Option<Attached>)>,
+    pub(super) attaches: Vec<Attach>,
     pub(super) tasks: Vec<Task>,
     pub(super) ends: Vec<SessionKey>,
+    /// Sessions whose notes are to be looked for, and who asks.
+    pub(super) recollections: Vec<(ConnectionKey, SessionId)>,
+    /// Sessions whose clients wait for a neighbour.
+    pub(super) waits: Vec<SessionId>,
+    /// Neighbours may begin.
+    pub(super) gives_way: bool,
+    /// Logs of sessions that are over.
+    pub(super) logs: Vec<Log>,
     pub(super) closes: Vec<(Arc<Connection>, Parting)>,
     /// What the tree is to look at again.
     pub(super) verifies: Vec<(FileId, Option<Bytes>)>,
@@ -51,6 +65,8 @@ pub(super) struct Core {
     pub(super) sessions: Sessions,
     pub(super) connections: BTreeMap<ConnectionKey, Arc<Connection>>,
     tickets: BTreeMap<JobKey, Arc<Ticket>>,
+    /// Where notes outlive the process; `None`: they do not.
+    pub(super) ledgers: Option<Ledgers>,
     pub(super) requests: BTreeMap<&'static str, u64>,
     /// Bytes received and sent over connections that are gone.
     pub(super) past_bytes: (u64, u64),
@@ -61,11 +77,12 @@ pub(super) struct Core {
 }
 
 impl Core {
-    pub(super) fn new(sessions: Sessions) -> Core {
+    pub(super) fn new(sessions: Sessions, ledgers: Option<Ledgers>) -> Core {
         Core {
             sessions,
             connections: BTreeMap::new(),
             tickets: BTreeMap::new(),
+            ledgers,
             requests: BTreeMap::new(),
             past_bytes: (0, 0),
             connections_begun: 0,
@@ -99,6 +116,12 @@ impl Core {
         let outcome = self.sessions.touch(now, job, touched);
         self.follow(effects);
         outcome
+    }
+
+    /// A change is about to be carried out, having found this.
+    pub(super) fn begins(&mut self, job: JobKey, found: &Found, effects: &mut Effects) {
+        self.sessions.begins(job, found);
+        self.follow(effects);
     }
 
     /// A job's reply is about to tell of these objects.
@@ -141,6 +164,20 @@ impl Core {
                     }
                 }
                 Output::EndSession(session) => effects.ends.push(session),
+                Output::Recollect { connection, session } => {
+                    effects.recollections.push((connection, session));
+                }
+                // Here, under the lock, so that it is written before the reply that follows is in its outbox.
+                Output::Note(session, note) => {
+                    if let Some(ledgers) = &mut self.ledgers {
+                        ledgers.note(session, note, || self.sessions.noted(session));
+                    }
+                }
+                Output::NotesEnd(session) => {
+                    effects.logs.extend(self.ledgers.as_mut().and_then(|ledgers| ledgers.end(session)));
+                }
+                Output::Waits(session) => effects.waits.push(session),
+                Output::GivesWay => effects.gives_way = true,
                 Output::Verify { id, name } => effects.verifies.push((id, name)),
                 Output::Close { connection, why } => {
                     if let Some(connection) = self.forget(connection) {
@@ -176,6 +213,7 @@ impl Core {
 fn sets_deadline(reply: &Reply) -> bool {
     match reply {
         Reply::Recall(_) => true,
+        Reply::Alone(told) => !told.alone,
         Reply::Attach(attach) => attach.leases.is_some(),
         _ => false,
     }

@@ -12,7 +12,7 @@ use wirefs_op::message::find::FindMode;
 use wirefs_op::message::get::{GetMode, GotMode, Tget};
 use wirefs_op::message::target::{NOFD, Target};
 use wirefs_op::{Errno, LockKind, Reply, Request, Stat, TreePath};
-use wirefs_server::{Attached, Input, Order, Replies, SessionKey, Stopped, Weight};
+use wirefs_server::{Attached, Input, Order, Replies, SessionKey, Stopped, Weight, repeat};
 
 impl Shared {
     /// Gives a task to the pool; a waiting lock beyond the limit is refused instead.
@@ -56,8 +56,10 @@ impl Shared {
         // What is shared in it is not copied.
         let again = job.may_park.then(|| job.request.clone());
         if job.order == Order::Change || !ticket.is_stopped() {
-            let served =
-                catch_unwind(AssertUnwindSafe(|| self.tree.serve(session, job.request, &mut answer)));
+            let served = catch_unwind(AssertUnwindSafe(|| match &job.undecided {
+                None => self.tree.serve(session, job.request, &mut answer),
+                Some(begun) => repeat::serve(&*self.tree, session, job.request, begun, &mut answer),
+            }));
             if served.is_err() {
                 log::line(format_args!("{name} of session {} failed in the server itself", session.0));
             }

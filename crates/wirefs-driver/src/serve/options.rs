@@ -1,5 +1,6 @@
 //! What a server can be told.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use wirefs_op::message::version::BootId;
@@ -25,6 +26,15 @@ impl std::fmt::Debug for BeforeLeasing {
     }
 }
 
+/// Which directory of this machine a server serves, so that servers of the same one find each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ServedPlace {
+    /// The number of the device that it is on.
+    pub device: u64,
+    /// Its inode.
+    pub inode: u64,
+}
+
 /// The name and the limits of one server.
 #[derive(Clone, Debug)]
 pub struct ServeOptions {
@@ -44,6 +54,11 @@ pub struct ServeOptions {
     pub drain_max: Duration,
     /// So long nothing is changed after the start: a server before this one has ended with leases out.
     pub recovery: Duration,
+    /// A directory of this user's alone, for this export alone, in which the numbers of changes outlive the server's process.
+    /// `None`: clients whose server is started again do not know what became of the changes under way.
+    pub ledger: Option<PathBuf>,
+    /// What is served, if other servers on this machine may serve it too. `None`: none do.
+    pub place: Option<ServedPlace>,
     /// What to do before anything is leased.
     pub before_leasing: Option<BeforeLeasing>,
 }
@@ -59,6 +74,8 @@ impl ServeOptions {
             session_waiters_max: 128,
             drain_max: Duration::from_secs(5),
             recovery: Duration::ZERO,
+            ledger: None,
+            place: None,
             before_leasing: None,
         }
     }

@@ -106,11 +106,10 @@ fn take_in(shared: &Arc<Shared>, connection: &Arc<Connection>, body: Bytes) -> O
     if watched {
         shared.announce();
     }
-    for (key, session, path, before) in std::mem::take(&mut effects.attaches) {
-        shared.prepare_leasing();
-        let result = shared.attach(session, &path, before);
-        shared.handle(Input::Attached { connection: key, session, result });
+    for (key, session) in std::mem::take(&mut effects.recollections) {
+        shared.recollect(key, session);
     }
+    shared.let_in(std::mem::take(&mut effects.attaches));
     // A reader that has to wait for the others can do nothing itself.
     let own = if !behind && effects.tasks.len() == 1 && is_worth_doing_here(connection, &effects) {
         effects.tasks.pop()

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use wirefs_carrier::Class;
 use wirefs_op::message::error::Rerror;
 use wirefs_op::{Errno, FileId, Reply, Stat, Tag};
-use wirefs_server::{Input, JobKey, Order, Parked, Replies, Stopped, Touched, Weight};
+use wirefs_server::{Found, Input, JobKey, Order, Parked, Replies, Stopped, Touched, Weight};
 
 /// Data up to this size travels as urgent, in bytes.
 const URGENT_BYTES_MAX: usize = 4096;
@@ -185,6 +185,17 @@ impl Replies for Answer<'_> {
         outcome
     }
 
+    fn begins(&mut self, find: &mut dyn FnMut() -> Option<Found>) {
+        if !self.is_numbered || self.shared.options.ledger.is_none() {
+            return;
+        }
+        if let Some(found) = find() {
+            let mut effects = Effects::default();
+            self.shared.core().begins(self.key, &found, &mut effects);
+            self.shared.perform(effects);
+        }
+    }
+
     fn grant(&mut self, stats: &mut dyn Iterator<Item = &mut Stat>) {
         if self.shared.leases() {
             let mut effects = Effects::default();
@@ -248,7 +259,8 @@ fn class_of(reply: &Reply, streams: bool) -> Class {
         | Reply::Copy(_)
         | Reply::Seek(_)
         | Reply::Commit(_)
-        | Reply::Recall(_) => 0,
+        | Reply::Recall(_)
+        | Reply::Alone(_) => 0,
     };
     if streams || data_bytes > URGENT_BYTES_MAX { Class::Bulk } else { Class::Urgent }
 }

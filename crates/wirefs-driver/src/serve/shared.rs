@@ -1,8 +1,10 @@
 //! What all threads of one server share.
 
 use super::connection::Connection;
-use super::core::{Core, Effects};
+use super::core::{Attach, Core, Effects};
+use super::ledgers::{BUSY_LOOK, Ledgers};
 use super::log;
+use super::neighbours::{self, Neighbourhood};
 use super::options::ServeOptions;
 use super::pool::{Owner, Pool, Rank, Work};
 use super::relief::Alarm;
@@ -12,7 +14,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, PoisonError};
 use std::time::{Duration, Instant};
 use wirefs_carrier::ListenerCloser;
 use wirefs_op::Time;
-use wirefs_server::{Input, Parting, Sessions, Terms, Tree};
+use wirefs_op::message::version::SessionId;
+use wirefs_server::{ConnectionKey, Input, Parting, Sessions, Terms, Tree};
 
 /// How long a closed connection may take to send its last words.
 pub(super) const FAREWELL_MAX: Duration = Duration::from_secs(1);
@@ -33,21 +36,28 @@ pub(super) struct Shared {
     pub(super) pool: Pool,
     pub(super) alarm: Alarm,
     pub(super) news: News,
+    pub(super) neighbourhood: Neighbourhood,
+    /// Held while notes are looked for, so that two connections of one session do not both begin with them.
+    recollecting: Mutex<()>,
     listeners: Mutex<Vec<ListenerCloser>>,
 }
 
 impl Shared {
     pub(super) fn new(tree: Arc<dyn Tree>, options: ServeOptions) -> Shared {
+        let ledgers = options.ledger.clone().map(|dir| Ledgers::new(dir, options.boot));
+        let sessions = keeping_notes(Sessions::new(options.boot), &options);
         Shared {
             tree,
             started: Instant::now(),
-            core: Mutex::new(Core::new(Sessions::new(options.boot))),
+            core: Mutex::new(Core::new(sessions, ledgers)),
             changed: Condvar::new(),
             leases: AtomicBool::new(false),
             prepared: Once::new(),
             pool: Pool::new(&options),
             alarm: Alarm::default(),
             news: News::default(),
+            neighbourhood: Neighbourhood::new(),
+            recollecting: Mutex::new(()),
             listeners: Mutex::new(Vec::new()),
             options,
         }
@@ -64,8 +74,12 @@ impl Shared {
         if let Some(watch) = self.tree.leases() {
             let recovery = self.options.recovery;
             let recovering_until = (!recovery.is_zero()).then(|| self.now() + recovery);
-            self.core().sessions = Sessions::leasing(self.options.boot, Terms { watch, recovering_until });
+            let sessions = Sessions::leasing(self.options.boot, Terms { watch, recovering_until });
+            self.core().sessions = keeping_notes(sessions, &self.options);
             self.leases.store(true, Ordering::Release);
+        }
+        if let Some(place) = self.options.place {
+            neighbours::start(self, place);
         }
     }
 
@@ -105,7 +119,7 @@ impl Shared {
         self.perform(effects);
     }
 
-    /// Does what the core has decided, except attaching, which only a reader meets.
+    /// Does what the core has decided.
     pub(super) fn perform(self: &Arc<Self>, effects: Effects) {
         for connection in effects.flushes {
             connection.outbox.flush();
@@ -122,6 +136,18 @@ impl Shared {
         for session in effects.ends {
             self.house(Work::End(session));
         }
+        if !effects.waits.is_empty() {
+            self.neighbourhood.waits(&effects.waits);
+        }
+        if effects.gives_way {
+            self.neighbourhood.gives_way();
+        }
+        // Those that had to wait for somebody else; their readers wait with them.
+        self.let_in(effects.attaches);
+        for log in effects.logs {
+            // One that is not ended in order is not believed after the next boot.
+            let _closed = log.close();
+        }
         for (id, name) in effects.verifies {
             self.tree.verify(id, name.as_deref(), &mut |outside| self.handle(Input::Outside(outside)));
         }
@@ -130,6 +156,48 @@ impl Shared {
         }
         if effects.hurries {
             self.alarm.ring();
+        }
+    }
+
+    /// Asks the tree for those who want to attach.
+    pub(super) fn let_in(self: &Arc<Self>, attaches: Vec<Attach>) {
+        if attaches.is_empty() {
+            return;
+        }
+        for (connection, session, path, before) in attaches {
+            self.prepare_leasing();
+            let result = self.attach(session, &path, before);
+            self.handle(Input::Attached { connection, session, result });
+        }
+        self.announce();
+    }
+
+    /// Looks for what was noted of a session before; only a reader does, before it reads on.
+    pub(super) fn recollect(self: &Arc<Self>, connection: ConnectionKey, session: SessionId) {
+        let since = Instant::now();
+        loop {
+            let looking = self.recollecting.lock().unwrap_or_else(PoisonError::into_inner);
+            let place =
+                self.core().ledgers.as_ref().filter(|it| !it.has(session)).map(|it| it.place(session));
+            let Some(found) = place.as_ref().map_or(Some(None), |place| place.look(since)) else {
+                drop(looking);
+                std::thread::sleep(BUSY_LOOK);
+                continue;
+            };
+            let (log, noted) = match (found, &place) {
+                (Some((log, noted)), _) => (Some(Ok(log)), Some(Box::new(noted))),
+                (None, Some(place)) => (Some(place.create()), None),
+                // The session is here.
+                (None, None) => (None, None),
+            };
+            let mut effects = Effects::default();
+            let mut core = self.core();
+            if let (Some(log), Some(ledgers)) = (log, &mut core.ledgers) {
+                ledgers.keep(session, log);
+            }
+            core.handle(self.now(), Input::Noted { connection, session, noted }, &mut effects);
+            drop((core, looking));
+            return self.perform(effects);
         }
     }
 
@@ -217,8 +285,14 @@ impl Shared {
         let settled = self.pool.settle(deadline.saturating_duration_since(Instant::now()));
         self.pool.stop();
         self.alarm.stop();
+        let is_settled = !self.core().sessions.are_leases_out();
+        self.neighbourhood.end(is_settled);
         drained && ended && settled
     }
+}
+
+fn keeping_notes(sessions: Sessions, options: &ServeOptions) -> Sessions {
+    if options.ledger.is_some() { sessions.keeping_notes() } else { sessions }
 }
 
 impl std::fmt::Debug for Shared {

@@ -1,5 +1,6 @@
 //! A server over a scripted tree, clients over carriers in memory.
 
+mod alone;
 mod client;
 mod hostile;
 mod leases;

@@ -8,6 +8,7 @@ use wirefs_op::Time;
 use super::{Echo, Known, Output, Root, Verdict, drain, send};
 use crate::host::{Host, HostId, Reply};
 use crate::index::{self, Entry, Index, Lane};
+use crate::outbox::Item;
 use crate::packet::{self, Cargo, Piece, Sequence};
 use crate::phase;
 use crate::seal::PacketFault;
@@ -49,7 +50,8 @@ impl Echo {
     /// missing, or it is held back.
     ///
     /// # Guarantee
-    /// A packet that the store did not send, or sent and has back already, changes nothing but a counter.
+    /// A packet that the store did not send, or sent and has back already, changes nothing but a counter and the bytes in
+    /// `packet`: no block, and nothing that is known of a host. The store's clock runs on to `now`, as with any call.
     pub fn receive(&mut self, now: Time, host: HostId, waited: Duration, packet: &mut [u8]) -> Verdict {
         let now = self.clock.run(now);
         let (sequence, head) = match self.sealer.open(host, packet) {
@@ -111,7 +113,7 @@ impl Echo {
             Passage::Hold(span) => return self.hold(arrival, span, packet),
             Passage::Leave => {
                 let body = Bytes::copy_from_slice(packet::body(packet));
-                self.move_away(now, host, piece, body);
+                self.move_away(now, host, Item { piece, body, kept: None });
                 return Verdict::Absorb;
             }
             Passage::Replayed => refused.replayed += 1,

@@ -11,7 +11,7 @@ use crate::block::BlockId;
 use crate::host::HostId;
 use crate::index::{Flags, Lane};
 use crate::limits::{HOSTS_MAX, LANES_MAX, OUTBOX_BYTES_MAX};
-use crate::outbox;
+use crate::outbox::{self, Item};
 use crate::packet::{self, LaneId, Piece};
 use crate::pieces::Cut;
 
@@ -83,7 +83,8 @@ impl Echo {
             }
             let piece = Piece { id, lane, block_bytes: block.len() as u32 };
             self.counters.rebuilt += 1;
-            self.relaunch(now, nth, (from, to), piece, cut.piece(usize::from(lane.0)));
+            let item = Item { piece, body: cut.piece(usize::from(lane.0)), kept: None };
+            self.relaunch(now, nth, (from, to), item);
         }
     }
 
@@ -111,7 +112,8 @@ impl Echo {
         (waiting + outbox::item_bytes(self.shape.piece_bytes(block.len())) <= OUTBOX_BYTES_MAX).then_some(to)
     }
 
-    fn relaunch(&mut self, now: Time, nth: u32, (from, to): (HostId, HostId), piece: Piece, body: Bytes) {
+    fn relaunch(&mut self, now: Time, nth: u32, (from, to): (HostId, HostId), item: Item) {
+        let piece = item.piece;
         let copies = if self.shape.is_copies() { self.shape.lanes as u32 } else { 0 };
         if let Some(old) = self.host_mut(from) {
             old.assigned = old.assigned.saturating_sub(1);
@@ -121,7 +123,7 @@ impl Echo {
         };
         record.assigned += 1;
         let step = record.lap().unwrap_or_default().checked_div(copies).unwrap_or_default();
-        record.outbox.push(now + step * nth, piece, body);
+        record.outbox.push(now + step * nth, item);
         if let Known::Index(index) = &mut self.known
             && let Some(mut entry) = index.find(piece.id)
         {
@@ -130,7 +132,8 @@ impl Echo {
     }
 
     /// Sends a packet that waited for a host that fell silent to another one; where there is none, it goes on waiting.
-    pub(super) fn move_away(&mut self, now: Time, from: HostId, piece: Piece, body: Bytes) {
+    pub(super) fn move_away(&mut self, now: Time, from: HostId, item: Item) {
+        let piece = item.piece;
         let mut taken = [0; HOSTS_MAX];
         let is_known = match &mut self.known {
             Known::Index(index) => index.find(piece.id).is_some_and(|entry| {
@@ -147,14 +150,14 @@ impl Echo {
             return;
         }
         let to = self.best_host(Distance::Any, &taken).unwrap_or(from);
-        self.relaunch(now, 0, (from, to), piece, body);
+        self.relaunch(now, 0, (from, to), item);
     }
 
     /// Holds back a packet that came too close behind another copy of its block.
     pub(super) fn hold(&mut self, arrival: &Arrival, span: Duration, packet: &[u8]) -> Verdict {
         if let Some(record) = self.host_mut(arrival.host) {
             let body = Bytes::copy_from_slice(packet::body(packet));
-            record.outbox.push(arrival.now + span, arrival.piece, body);
+            record.outbox.push(arrival.now + span, Item { piece: arrival.piece, body, kept: None });
             self.counters.held += 1;
         }
         Verdict::Absorb

@@ -6,6 +6,7 @@ use wirefs_op::Time;
 use super::{Echo, Known};
 use crate::host::HostId;
 use crate::index::Lane;
+use crate::outbox::Item;
 use crate::packet::{self, Cargo, OVERHEAD_BYTES, Piece, Sequence};
 
 /// A packet that was written into a buffer.
@@ -29,7 +30,7 @@ impl Echo {
         while let Some(record) =
             self.hosts.get_mut(usize::from(host.0)).filter(|record| record.is_answering())
         {
-            let Some((piece, body)) = record.outbox.pop(now) else {
+            let Some(Item { piece, body, .. }) = record.outbox.pop(now) else {
                 break;
             };
             if let Some(written) = self.launch(now, host, piece, &body, buffer) {

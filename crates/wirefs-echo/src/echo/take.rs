@@ -6,9 +6,13 @@ use wirefs_op::Time;
 use super::{Distance, Echo, Known, Refusal};
 use crate::block::BlockId;
 use crate::limits::OUTBOX_BYTES_MAX;
-use crate::outbox;
+use crate::outbox::{self, Item};
 use crate::packet::Piece;
 use crate::pieces::Cut;
+
+/// A moment in the order of the blocks that were kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark(u64);
 
 impl Echo {
     /// Keeps a block: its packets are put into the outbox, copies spread over a lap, and go round from then on.
@@ -41,13 +45,16 @@ impl Echo {
         if let Known::Index(index) = &mut self.known {
             index.insert(id, places.hosts());
         }
+        self.kept_count += 1;
+        let kept = Some(self.kept_count);
         for (lane, host) in places.lanes() {
             let lanes = self.shape.lanes as u32;
             let is_spread = self.shape.is_copies();
             if let Some(host) = self.host_mut(host) {
                 let step = host.lap().unwrap_or_default() / lanes;
                 let due = if is_spread { now + step * u32::from(lane.0) } else { now };
-                host.outbox.push(due, Piece { id, lane, block_bytes }, cut.piece(usize::from(lane.0)));
+                let piece = Piece { id, lane, block_bytes };
+                host.outbox.push(due, Item { piece, body: cut.piece(usize::from(lane.0)), kept });
                 host.assigned += 1;
             }
         }
@@ -55,5 +62,16 @@ impl Echo {
             self.ram.insert(id, &block);
         }
         Ok(())
+    }
+
+    /// All that was kept until now.
+    pub fn mark(&self) -> Mark {
+        Mark(self.kept_count)
+    }
+
+    /// Whether each packet of what was kept before the mark was sent once at least, or is not to be sent any more.
+    pub fn has_left(&self, mark: Mark) -> bool {
+        let first = self.hosts.iter().filter_map(|host| host.outbox.first_unsent()).min();
+        first.is_none_or(|first| first > mark.0)
     }
 }

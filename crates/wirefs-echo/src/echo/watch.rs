@@ -97,8 +97,8 @@ impl Echo {
             let host = record.id;
             let waiting: Vec<_> = std::iter::from_fn(|| record.outbox.pop(Time(u64::MAX))).collect();
             self.outputs.push_back(Output::Silent { host });
-            for (piece, body) in waiting {
-                self.move_away(now, host, piece, body);
+            for item in waiting {
+                self.move_away(now, host, item);
             }
         }
     }

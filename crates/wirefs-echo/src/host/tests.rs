@@ -113,3 +113,15 @@ fn time_in_the_receive_buffer_is_not_distance() {
     host.answered(ms(2_500), Reply { sequence, sent: ms(2_000), waited });
     assert_eq!(host.shortest(), Some(Duration::from_millis(70)));
 }
+
+#[test]
+fn a_wait_that_is_longer_than_the_lap_makes_no_distance_of_nothing() {
+    for waited in [100, 101, 5_000] {
+        let mut host = host();
+        let sequence = host.send(ms(2_000), false);
+        host.line.answered(sequence);
+        host.answered(ms(2_100), Reply { sequence, sent: ms(2_000), waited: Duration::from_millis(waited) });
+        assert_eq!(host.shortest(), Some(RTT), "waited {waited}");
+        assert_eq!(host.limit(), 1_000);
+    }
+}

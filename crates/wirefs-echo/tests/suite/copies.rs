@@ -56,3 +56,23 @@ fn copies_are_kept_apart_while_hardly_any_contents_are_in_memory() {
     let mean = held_bytes / 1_000;
     assert!(mean < 1_000 * 1_000 / 50, "{mean} bytes of a million are in memory on average");
 }
+
+#[test]
+fn what_was_kept_has_left_although_some_copies_are_always_held_back() {
+    let site = Site::at(ms(100)).with(|way| way.jitter = ms(5));
+    let mut world = World::answering(&[site], 2, |config| config.redundancy = Redundancy::Copies(2));
+    (0..1_000).for_each(|number| world.keep(number, 1_000));
+    world.run(ms(5_000));
+    let end = world.now + ms(5_000);
+    world.run_until(end, |world| world.echo.memory_bytes().outbox > 0);
+    assert!(world.now < end, "no copy is held back");
+    assert!(world.echo.has_left(world.echo.mark()), "nothing of what waits is new");
+    for number in 2_000..2_010 {
+        world.keep(number, 1_000);
+        let mark = world.echo.mark();
+        assert!(!world.echo.has_left(mark));
+        let end = world.now + ms(200);
+        world.run_until(end, |world| world.echo.has_left(mark));
+        assert!(world.now < end, "a copy leaves within a lap");
+    }
+}

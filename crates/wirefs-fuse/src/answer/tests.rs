@@ -123,6 +123,11 @@ fn an_opened_file_tells_what_to_do_with_its_pages() {
     assert_eq!(opened(Expects::OpenedDirectory, PageCache::Keep), with("0a000000"));
     assert_eq!(opened(Expects::OpenedDirectory, PageCache::Drop), with("00000000"));
     assert_eq!(opened(Expects::OpenedDirectory, PageCache::Bypass), with("00000000"));
+    for (maps_unkept, decided) in [(true, PageCache::Bypass), (false, PageCache::Drop)] {
+        let mut answer = Answer::Opened(Handle(1), PageCache::Avoid);
+        decide_pages(&mut answer, maps_unkept);
+        assert_eq!(answer, Answer::Opened(Handle(1), decided));
+    }
     let created = body(Expects::Created, Answer::Created(entry(), Handle(5), PageCache::Keep));
     assert_eq!(created, format!("{ENTRY}{ATTR}{}", with("02000000")));
 }

@@ -115,13 +115,13 @@ impl Ahead {
     }
 
     /// Lines up the children of the directory that was told of last.
-    pub(super) fn follow(&self, children: Vec<Directory>) {
-        if children.is_empty() {
+    pub(super) fn follow(&self, children: Children) {
+        if children.directories.is_empty() {
             return;
         }
         let mut line = self.line();
         let end = line.places.len();
-        line.insert(end, children);
+        line.insert(end, children.directories);
         drop(line);
         self.work.notify_all();
     }
@@ -218,9 +218,7 @@ impl Ahead {
     fn settle(&self, key: u64, mut reading: Option<Box<Reading>>) {
         let children = match &mut reading {
             // Those of the rest come behind these, so they wait for it.
-            Some(reading) if !matches!(reading.rest, Rest::More(_)) => {
-                std::mem::take(&mut reading.part.children)
-            }
+            Some(reading) if !matches!(reading.rest, Rest::More(_)) => reading.part.take_children(),
             Some(_) | None => Vec::new(),
         };
         let (bytes, entries) = match &reading {
@@ -279,8 +277,30 @@ impl Line {
 }
 
 impl Directory {
-    fn bytes(&self) -> usize {
+    /// About what it takes in memory.
+    pub(super) fn bytes(&self) -> usize {
         self.path.as_bytes().len() + PLACE_BYTES
+    }
+}
+
+/// Directories that come behind one that is being told of: no more than the line can take, and one that it cannot, so that
+/// the line knows.
+#[derive(Debug, Default)]
+pub(super) struct Children {
+    directories: Vec<Directory>,
+    bytes: usize,
+}
+
+impl Children {
+    /// Takes them from a part.
+    pub(super) fn take(&mut self, part: &mut Part) {
+        for directory in part.take_children() {
+            if self.bytes > LINE_BYTES_MAX {
+                return;
+            }
+            self.bytes += directory.bytes();
+            self.directories.push(directory);
+        }
     }
 }
 

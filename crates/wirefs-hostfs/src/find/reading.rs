@@ -1,6 +1,6 @@
 //! Reading one directory: its attributes, its entries with theirs, what small ones contain.
 
-use super::{PART_CONTENTS_BYTES_MAX, PART_ENTRIES_MAX};
+use super::{PART_CHILDREN_BYTES_MAX, PART_CONTENTS_BYTES_MAX, PART_ENTRIES_MAX};
 use crate::attributes::stat_name;
 use crate::failure::Failure;
 use crate::get::{Name, next_names};
@@ -41,13 +41,35 @@ pub(super) struct Part {
     pub(super) children: Vec<Directory>,
     /// Of all contents together.
     pub(super) contents_bytes: usize,
+    /// What the children take.
+    pub(super) children_bytes: usize,
 }
 
 impl Part {
     /// About what it takes in memory.
     pub(super) fn bytes(&self) -> usize {
         let names: usize = self.entries.iter().map(|found| found.name.len()).sum();
-        names + self.entries.len() * size_of::<Found>() + self.contents_bytes
+        names + self.entries.len() * size_of::<Found>() + self.contents_bytes + self.children_bytes
+    }
+
+    /// Hands over the children, which take nothing here from then on.
+    pub(super) fn take_children(&mut self) -> Vec<Directory> {
+        self.children_bytes = 0;
+        std::mem::take(&mut self.children)
+    }
+
+    fn add(&mut self, found: Found, child: Option<Directory>) {
+        self.contents_bytes += found.contents.as_ref().map_or(0, Bytes::len);
+        self.children_bytes += child.as_ref().map_or(0, Directory::bytes);
+        self.children.extend(child);
+        self.entries.push(found);
+    }
+
+    /// Whether it is to be handed on, with so many entries at most.
+    fn is_full(&self, entries_max: usize) -> bool {
+        self.entries.len() >= entries_max
+            || self.contents_bytes >= PART_CONTENTS_BYTES_MAX
+            || self.children_bytes >= PART_CHILDREN_BYTES_MAX
     }
 }
 
@@ -162,12 +184,9 @@ impl<'a> Reader<'a> {
                 continue;
             };
             let Some(found) = self.look(&listing.dir, name) else { continue };
-            part.contents_bytes += found.contents.as_ref().map_or(0, Bytes::len);
-            part.children.extend(self.child(directory, &found));
-            part.entries.push(found);
-            let is_full =
-                part.entries.len() >= self.entries_max || part.contents_bytes >= PART_CONTENTS_BYTES_MAX;
-            if is_full || is_enough() {
+            let child = self.child(directory, &found);
+            part.add(found, child);
+            if part.is_full(self.entries_max) || is_enough() {
                 return (part, Rest::More(listing));
             }
         }

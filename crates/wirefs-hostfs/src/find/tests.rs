@@ -1,13 +1,14 @@
 use super::ahead::Ahead;
 use super::packing::Packing;
 use super::reading::{Directory, Reader, Rest};
-use super::{FIRST_AGE_MAX, Stream, Told};
+use super::{FIRST_AGE_MAX, PART_CHILDREN_BYTES_MAX, Stream, Told};
 use crate::Notice;
 use crate::open_files::Access;
 use crate::tree::{HostOptions, HostTree};
 use std::path::PathBuf;
 use std::time::Instant;
 use wirefs_op::find_listing::{FindDirectory, FindReader, FindRecord};
+use wirefs_op::limits::PATH_BYTES_MAX;
 use wirefs_op::message::find::Tfind;
 use wirefs_op::message::target::Target;
 use wirefs_op::{Reply, Stat, TreePath};
@@ -17,8 +18,8 @@ use wirefs_server::{Replies, SessionKey, Stopped, Tree};
 struct Place(PathBuf, HostTree);
 
 impl Place {
-    fn new() -> Place {
-        let path = std::env::temp_dir().join(format!("wirefs-find-{}", std::process::id()));
+    fn new(name: &str) -> Place {
+        let path = std::env::temp_dir().join(format!("wirefs-find-{name}-{}", std::process::id()));
         std::fs::create_dir(&path).unwrap();
         let options = HostOptions { notice: Notice::Exclusive, ..HostOptions::default() };
         let tree = HostTree::open(&path, options).unwrap();
@@ -63,10 +64,31 @@ impl Replies for Slow {
     fn wait(&mut self) {}
 }
 
+#[test]
+fn a_part_ends_when_the_paths_of_its_directories_take_much() {
+    let place = Place::new("paths");
+    let count = 2 * PART_CHILDREN_BYTES_MAX / PATH_BYTES_MAX;
+    (0..count).for_each(|number| std::fs::create_dir(place.0.join(format!("{number}"))).unwrap());
+    let session = place.1.session(SessionKey(1)).unwrap();
+    let target = Target::at(TreePath::root());
+    let request = Tfind { target, depth: u16::MAX, entries: u32::MAX, bytes: u32::MAX, inline: 0 };
+    let top = session.locate(&request.target).unwrap();
+    // The reader opens nothing by this path.
+    let deep = std::iter::repeat_n(b"d".repeat(250), PATH_BYTES_MAX / 251 - 1).collect::<Vec<_>>();
+    let path = TreePath::from_names(deep.iter().map(Vec::as_slice)).unwrap();
+    let path_bytes = path.as_bytes().len();
+    let directory = Directory { path, id: top.id, level: 0 };
+    let dir = top.open(Access::READ).unwrap();
+    let reading = Reader::new(&session, &request).begin(dir, &directory, &mut || false).unwrap();
+    assert!(matches!(reading.rest, Rest::More(_)));
+    assert!(reading.part.bytes() > reading.part.children.len() * path_bytes, "they are counted");
+    assert!(reading.part.bytes() < PART_CHILDREN_BYTES_MAX + 2 * PATH_BYTES_MAX);
+}
+
 /// The message with the entries goes before it is known that there are no more.
 #[test]
 fn a_listing_whose_end_is_found_late_is_ended_in_the_next_message() {
-    let place = Place::new();
+    let place = Place::new("late");
     std::fs::write(place.0.join("file"), "").unwrap();
     let session = place.1.session(SessionKey(1)).unwrap();
     let target = Target::at(TreePath::root());

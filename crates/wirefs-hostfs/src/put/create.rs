@@ -13,7 +13,7 @@ use rustix::io::Errno as SystemErrno;
 use wirefs_op::message::put::{Create, PutMode, Tput};
 use wirefs_op::message::target::Place;
 use wirefs_op::{Errno, Kind};
-use wirefs_server::Replies;
+use wirefs_server::{Found, Replies};
 
 /// How often a file that others keep making and removing is tried.
 const TRIES_MAX: usize = 64;
@@ -33,6 +33,7 @@ impl Session {
         // Nobody can be told of what is done to it before it is known which object it is.
         let birth = changes_object(request, create.kind).then(|| self.export.promises.births.begin());
         let dir_before = self.version_before(&entry.dir);
+        replies.begins(&mut || self.look(&entry).is_none().then(Found::default));
         let (object, is_new) = match create.kind {
             Kind::File => self.create_file(&entry, create, request.mode.has(PutMode::EXCLUSIVE))?,
             Kind::Directory

@@ -1,6 +1,7 @@
 //! News of single directories (inotify), for a user without special rights.
 
 mod news;
+mod told;
 
 use super::{Shortage, local};
 use crate::attributes::{self, Device, proc_path};
@@ -12,6 +13,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use told::Told;
 use wirefs_op::{FileId, Kind};
 
 /// Watches at most, whatever the process and the user may have. Each pins one object in the kernel, some 2 KiB.
@@ -65,6 +67,7 @@ pub(super) struct Directories {
     home: Device,
     watches_max: usize,
     table: Mutex<Table>,
+    told: Mutex<Told>,
 }
 
 impl Directories {
@@ -74,11 +77,15 @@ impl Directories {
         let descriptors = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
         let part = descriptors.and_then(|all| usize::try_from(all / DESCRIPTORS_PART).ok());
         let watches_max = part.map_or(WATCHES_MAX, |part| part.min(WATCHES_MAX));
-        Some(Directories { queue, home, watches_max, table: Mutex::default() })
+        Some(Directories { queue, home, watches_max, table: Mutex::default(), told: Mutex::default() })
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn told(&self) -> MutexGuard<'_, Told> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// See [`super::Watcher::watch`].
@@ -156,11 +163,19 @@ impl Directories {
 
     /// See [`super::Watcher::version`].
     pub(super) fn version(&self, id: FileId) -> Option<u64> {
-        let watched = {
-            let table = self.table();
-            table.by_number.get(table.numbers.get(&id)?).cloned()?
-        };
-        attributes::statx(watched.fd.as_fd(), c"").ok().map(|statx| attributes::version(&statx))
+        let number = self.table().numbers.get(&id).copied();
+        if let Some(itself) = number.and_then(|number| self.watched(number)) {
+            return attributes::statx(itself.fd.as_fd(), c"").ok().map(|statx| attributes::version(&statx));
+        }
+        let (number, name) = self.told().place(id)?;
+        let dir = self.watched(number)?;
+        let statx = attributes::statx(dir.fd.as_fd(), &name).ok()?;
+        (attributes::file_id(&statx, self.home) == id).then(|| attributes::version(&statx))
+    }
+
+    /// The object of this watch.
+    fn watched(&self, number: i32) -> Option<Watched> {
+        self.table().by_number.get(&number).cloned()
     }
 
     /// See [`super::Watcher::take_shortage`].

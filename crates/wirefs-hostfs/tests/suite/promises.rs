@@ -217,6 +217,50 @@ fn attributes_that_are_looked_at_again_have_their_present_version() {
 }
 
 #[test]
+fn what_was_told_of_in_a_directory_is_looked_at_again_where_it_was() {
+    let (world, told) = watched(WatchKind::Directories);
+    promised_entries(&world);
+    let look = |id| {
+        let mut seen = Vec::new();
+        world.tree.verify(id, None, &mut |outside| seen.push(outside));
+        match seen.as_slice() {
+            [Outside::Changed { version, .. }] => *version,
+            other => panic!("{other:?}"),
+        }
+    };
+    ask(&world, Request::Put(write(at("file"), 0, b"more than before")));
+    let file = world.stat(FIRST, at("file")).unwrap();
+    await_told(&told, file.id);
+    assert_eq!(look(file.id), Some(file.version));
+    // Its place may have become another's.
+    std::fs::remove_file(world.host("file")).unwrap();
+    std::fs::write(world.host("file"), "another").unwrap();
+    assert_eq!(look(file.id), None);
+}
+
+#[test]
+fn removal_at_a_close_is_told_with_the_version_that_it_left() {
+    let (world, told) = watched(WatchKind::Directories);
+    promised_entries(&world);
+    let root = world.stat(FIRST, at("")).unwrap();
+    for closes_by_get in [true, false] {
+        let name = if closes_by_get { "file" } else { "one" };
+        let id = world.stat(FIRST, at(name)).unwrap().id;
+        let kept = world.put(FIRST, put(at(name), PutMode::REMOVE.and(keep()))).unwrap();
+        let target = open_as(name, kept.fd, id);
+        let closing = match closes_by_get {
+            true => Request::Get(get(target, GetMode::STAT, 0, 0)),
+            false => Request::Put(write(target, 0, b"last words")),
+        };
+        let promising = ask(&world, closing);
+        let removed = Touched::name(root.id, name.as_bytes());
+        let own = promising.changed.iter().find(|(touched, ..)| *touched == removed);
+        let after = own.unwrap_or_else(|| panic!("{:?}", promising.changed)).2;
+        while await_told(&told, root.id) != Some(after) {}
+    }
+}
+
+#[test]
 fn what_the_end_of_a_session_removes_is_told() {
     let (world, told) = {
         let world = world(Notice::Exclusive, prepare);

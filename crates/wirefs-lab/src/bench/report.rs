@@ -27,7 +27,11 @@ fn section(plan: &Plan, samples: &Samples, rtt: Duration) -> String {
         let series = |peer| Series { rtt, workload, step, peer };
         let local = elapsed(samples, &series(Peer::Local));
         let bare = elapsed(samples, &series(Peer::Bare));
-        let bulk = step.bulk.map(|_| BulkAgainst { bytes: plan.scale.bulk_bytes, bare });
+        let is_transfer = |bulk: &Bulk| match bulk {
+            Bulk::Down | Bulk::Up => true,
+            Bulk::Tree => false,
+        };
+        let bulk = step.bulk.filter(is_transfer).map(|_| BulkAgainst { bytes: plan.scale.bulk_bytes, bare });
         let against = Against { rtt, local, bulk };
         let cells = shown.iter().map(|peer| cell(samples.median(&series(*peer)), *peer, &against));
         out.push_str(&row(label(workload, step, &plan.scale), cells));
@@ -104,6 +108,7 @@ fn object(series: &Series, outcome: &Outcome) -> String {
     let bulk = series.step.bulk.map_or("null", |bulk| match bulk {
         Bulk::Down => "\"down\"",
         Bulk::Up => "\"up\"",
+        Bulk::Tree => "\"tree\"",
     });
     let of = format!(
         "\"rtt_ms\":{},\"workload\":{},\"step\":{},\"peer\":{},\"bulk\":{bulk}",

@@ -149,7 +149,7 @@ impl<'a> Scene<'a> {
         let (server_address, client_address) = self.addresses();
         let before = self.sent()?;
         let transferred: Option<Result<TcpRun, LabError>> = step.bulk.map(|bulk| match bulk {
-            Bulk::Down => probe::tcp_transfer(&self.server, &self.client, client_address, bytes),
+            Bulk::Down | Bulk::Tree => probe::tcp_transfer(&self.server, &self.client, client_address, bytes),
             Bulk::Up => probe::tcp_transfer(&self.client, &self.server, server_address, bytes),
         });
         let after = self.sent()?;

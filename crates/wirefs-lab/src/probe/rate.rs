@@ -73,7 +73,8 @@ fn count_until(stream: &mut impl io::Read, end: Instant) -> io::Result<u64> {
     Ok(bytes)
 }
 
-/// Sends `bytes` from `from` to `to` over a new connection and waits until the receiver has said that it has them all.
+/// Sends `bytes` from `from` to `to` over a connection that was just made, and waits until the receiver has said that it has them
+/// all. The span begins when the connection stands, as that of a mount does.
 ///
 /// # Cost
 /// One round trip to connect, one for the last byte and the answer, beside the transfer itself.
@@ -81,9 +82,9 @@ fn count_until(stream: &mut impl io::Read, end: Instant) -> io::Result<u64> {
 /// # Errors
 /// [`LabError::Probe`] when the connection fails or stands still.
 pub fn tcp_transfer(from: &Host, to: &Host, address: Ipv4Addr, bytes: u64) -> Result<TcpRun, LabError> {
-    let begin = Instant::now();
     let ends = connect(WHAT, from, to, address)?;
     let (mut near, mut far) = (ends.near, ends.far);
+    let begin = Instant::now();
     let transferred = thread::scope(|scope| {
         let receiver = scope.spawn(move || -> io::Result<u64> {
             let mut buffer = vec![0; CHUNK_BYTES];

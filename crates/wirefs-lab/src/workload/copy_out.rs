@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use super::{Place, Start, Step, Workload, disk, tree};
+use super::{Bulk, Place, Start, Step, Workload, disk, tree};
 use crate::error::LabError;
 
 pub(super) static WORKLOAD: Workload = Workload {
@@ -10,7 +10,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     about: |scale| format!("cp -r of {} files in {} directories", scale.files, scale.directories),
     programs: &[("cp", "coreutils")],
     prepare: |place| tree::make_sources(&place.tree, &place.scale),
-    steps: &[Step { name: "", start: Start::Cold, run, bulk: None }],
+    steps: &[Step { name: "", start: Start::Cold, run, bulk: Some(Bulk::Tree) }],
 };
 
 fn run(place: &Place) -> Result<(), LabError> {

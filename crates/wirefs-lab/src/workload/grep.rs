@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use super::{Place, Start, Step, Workload, disk, tree};
+use super::{Bulk, Place, Start, Step, Workload, disk, tree};
 use crate::error::LabError;
 
 pub(super) static WORKLOAD: Workload = Workload {
@@ -11,7 +11,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     programs: &[("grep", "grep")],
     prepare: |place| tree::make_sources(&place.tree, &place.scale),
     steps: &[
-        Step { name: "cold", start: Start::Cold, run, bulk: None },
+        Step { name: "cold", start: Start::Cold, run, bulk: Some(Bulk::Tree) },
         Step { name: "warm", start: Start::Warm, run, bulk: None },
     ],
 };

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use super::disk::About as _;
-use super::{Place, Start, Step, Workload, tree};
+use super::{Bulk, Place, Start, Step, Workload, tree};
 use crate::error::LabError;
 
 const PROCESSES: usize = 8;
@@ -17,7 +17,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     },
     programs: &[("cat", "coreutils")],
     prepare: |place| tree::make_files(&place.tree, place.scale.parallel_files, FILE_BYTES),
-    steps: &[Step { name: "", start: Start::Cold, run, bulk: None }],
+    steps: &[Step { name: "", start: Start::Cold, run, bulk: Some(Bulk::Tree) }],
 };
 
 fn run(place: &Place) -> Result<(), LabError> {

@@ -85,6 +85,12 @@ impl Delivery {
         }
     }
 
+    /// A number that nothing else has.
+    pub(super) fn next_serial(&mut self) -> Serial {
+        self.serial.0 += 1;
+        self.serial
+    }
+
     /// Hands out what is not sent yet.
     pub(super) fn flush(&mut self, holder: HolderKey, outputs: &mut VecDeque<Output>) {
         for batch in self.unsent.drain(..) {

@@ -168,6 +168,13 @@ impl Grantor {
         work.holder = None;
     }
 
+    /// A parked job was not put away, since it had changed something before, and has gone on.
+    pub fn went_on(&mut self, job: JobKey) {
+        if let Some(work) = self.jobs.get_mut(&job) {
+            work.is_clear = true;
+        }
+    }
+
     /// A job is over. A change, if it may have changed anything, counts from now on as one that ended.
     pub fn end(&mut self, job: JobKey) {
         let Some(work) = self.jobs.remove(&job) else { return };

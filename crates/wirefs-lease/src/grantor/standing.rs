@@ -118,6 +118,16 @@ impl Standing {
         self.knowledge.cleared() == self.knowledge.mark() && self.delivery.is_empty()
     }
 
+    /// Whether it believes nothing, or its leases have run out.
+    pub(super) fn is_idle(&self) -> bool {
+        self.is_fenced() || (self.is_settled() && self.knowledge.is_empty())
+    }
+
+    /// A number that no recall has.
+    pub(super) fn next_serial(&mut self) -> Serial {
+        self.delivery.next_serial()
+    }
+
     /// Somebody changes the object, or what one name in it means: the holder is told to forget that, if it knows it.
     /// Says which mark must be cleared before the change is made.
     pub(super) fn recall(&mut self, now: Time, id: FileId, name: Option<&Bytes>) -> Option<Mark> {

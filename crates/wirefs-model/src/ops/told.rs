@@ -99,7 +99,8 @@ impl Told {
             | Reply::Ping(_)
             | Reply::Lock(_)
             | Reply::Find(_)
-            | Reply::Recall(_) => {
+            | Reply::Recall(_)
+            | Reply::Alone(_) => {
                 return Told::Nonsense(format!("{single:?}"));
             }
         })

@@ -7,6 +7,7 @@ mod find;
 mod hostfs;
 mod local;
 mod once_different;
+mod repeat;
 mod scratch;
 
 /// How many seeds each comparison runs; more with `WIREFS_SEEDS`.

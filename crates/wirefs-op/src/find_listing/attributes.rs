@@ -46,24 +46,7 @@ enum Form {
 }
 
 /// What is before the first record of a message.
-pub(super) const NOTHING: Stat = Stat {
-    id: FileId { fs: 0, ino: 0, generation: 0 },
-    kind: Kind::File,
-    version: 0,
-    mode: 0,
-    nlink: 0,
-    uid: 0,
-    gid: 0,
-    rdev: 0,
-    size: 0,
-    blocks: 0,
-    blksize: 0,
-    atime: Timestamp { secs: 0, nanos: 0 },
-    mtime: Timestamp { secs: 0, nanos: 0 },
-    ctime: Timestamp { secs: 0, nanos: 0 },
-    without_xattrs: false,
-    leased: false,
-};
+pub(super) const NOTHING: Stat = Stat::blank(FileId { fs: 0, ino: 0, generation: 0 }, Kind::File);
 
 impl Field {
     /// Those that mostly differ first: their bits fit two bytes.

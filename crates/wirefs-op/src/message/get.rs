@@ -29,6 +29,11 @@ macro_rules! mode_bits {
                 $name(self.0 | other.0)
             }
 
+            /// `self` with none of the bits of `other`.
+            pub const fn without(self, other: $name) -> $name {
+                $name(self.0 & !other.0)
+            }
+
             /// `self`, and `other` if `condition` holds.
             pub fn and_if(self, condition: bool, other: $name) -> $name {
                 if condition { self.and(other) } else { self }

@@ -69,7 +69,7 @@ impl Wire for Rrecall {
 }
 
 /// In place of a serial, which no recall has: the client believes nothing at all until a request that it sends after this is
-/// answered.
+/// answered. It says so when its mount ends.
 pub const RESTS: u64 = 0;
 
 wire_struct! {

@@ -1,5 +1,6 @@
 //! How a request says which object it means.
 
+use crate::message::Request;
 use crate::path::TreePath;
 use crate::stat::FileId;
 use crate::wire::{Malformed, Reader, Wire, Writer, wire_struct};
@@ -47,5 +48,32 @@ wire_struct! {
         path: TreePath,
         /// Which directory the client means; another one there is answered with ESTALE. `None`: whatever is there.
         dir: Option<FileId>,
+    }
+}
+
+impl Request {
+    /// The ids by which it names objects and directories.
+    pub fn ids_mut(&mut self) -> [Option<&mut FileId>; 2] {
+        match self {
+            Request::Get(get) => [get.target.id.as_mut(), None],
+            Request::Put(put) => [put.target.id.as_mut(), None],
+            Request::Remove(remove) => [remove.place.dir.as_mut(), None],
+            Request::Rename(rename) => [rename.from.dir.as_mut(), rename.to.dir.as_mut()],
+            Request::Link(link) => [link.target.id.as_mut(), link.to.dir.as_mut()],
+            Request::Xattr(xattr) => [xattr.target.id.as_mut(), None],
+            Request::Statfs(statfs) => [statfs.target.id.as_mut(), None],
+            Request::Lock(lock) => [lock.target.id.as_mut(), None],
+            Request::Allocate(allocate) => [allocate.target.id.as_mut(), None],
+            Request::Copy(copy) => [copy.from.id.as_mut(), copy.to.id.as_mut()],
+            Request::Seek(seek) => [seek.target.id.as_mut(), None],
+            Request::Commit(commit) => [commit.target.id.as_mut(), None],
+            Request::Find(find) => [find.target.id.as_mut(), None],
+            Request::Version(_)
+            | Request::Attach(_)
+            | Request::Flush(_)
+            | Request::Ping(_)
+            | Request::Recalled(_)
+            | Request::Number(_) => [None, None],
+        }
     }
 }

@@ -16,6 +16,11 @@ pub const FEATURE_LEASES: u64 = 1;
 /// agreed on is there Tnumber.
 pub const FEATURE_LEDGER: u64 = 2;
 
+/// Feature: requests may name what a change creates before it is carried out ([`FileId::provisional`](crate::FileId::provisional)),
+/// and a session that takes leases is told whether it is alone. Only together with [`FEATURE_LEDGER`], and only where it was
+/// agreed on is there Ralone.
+pub const FEATURE_ALONE: u64 = 4;
+
 /// Names a session, whatever connections it lives through. Chosen at random by the client; who knows it owns the
 /// session, so it is a secret between the two.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -65,8 +70,8 @@ wire_struct! {
         msize: u32,
         /// [`VERSION`], or what a later edition calls itself.
         version: Text,
-        /// Optional parts of the protocol that the client knows, a bit each: [`FEATURE_LEASES`], [`FEATURE_LEDGER`].
-        /// Others are ignored.
+        /// Optional parts of the protocol that the client knows, a bit each: [`FEATURE_LEASES`], [`FEATURE_LEDGER`],
+        /// [`FEATURE_ALONE`]. Others are ignored.
         features: u64,
         /// The session to open or to resume.
         session: SessionId,

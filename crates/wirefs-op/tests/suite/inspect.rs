@@ -41,6 +41,7 @@ pub(crate) fn reply_data(reply: &Reply) -> &[u8] {
         Reply::Find(find) => &find.data.0,
         Reply::Version(_)
         | Reply::Recall(_)
+        | Reply::Alone(_)
         | Reply::Attach(_)
         | Reply::Error(_)
         | Reply::Flush(_)

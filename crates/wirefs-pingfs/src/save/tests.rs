@@ -138,3 +138,21 @@ impl BlockStore for Lossy {
         self.store.room()
     }
 }
+
+#[test]
+fn what_stands_under_the_other_name_is_replaced_and_not_written_to() {
+    use std::os::unix::fs::PermissionsExt;
+    let scratch = Scratch::new("replaced");
+    let (victim, part) = (scratch.0.join("victim"), scratch.0.join("tree.part"));
+    std::fs::write(&victim, b"not ours").unwrap();
+    std::os::unix::fs::symlink(&victim, &part).unwrap();
+    write(&store(), &scratch.file()).unwrap();
+    assert_eq!(std::fs::read(&victim).unwrap(), b"not ours");
+    std::fs::write(&part, b"left over").unwrap();
+    std::fs::set_permissions(&part, std::fs::Permissions::from_mode(0o644)).unwrap();
+    write(&store(), &scratch.file()).unwrap();
+    let found = std::fs::symlink_metadata(scratch.file()).unwrap();
+    assert!(found.is_file());
+    assert_eq!(found.permissions().mode() & 0o777, 0o600);
+    SavedFile::open(&scratch.file()).unwrap();
+}

@@ -152,7 +152,7 @@ impl EchoStore {
     /// Measures the hosts, makes an empty store of them, and waits until they take blocks.
     ///
     /// # Cost
-    /// A few round trips for each host, and one second for one that does not answer.
+    /// A few round trips for each host; one second for each that does not answer, and where none takes blocks, five more.
     ///
     /// # Errors
     /// [`OpenError`]: each says what to do.

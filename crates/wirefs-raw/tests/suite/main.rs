@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that fails panics")]
 
 mod circuit;
+mod circuits;
+mod ether;
 mod exchange;
 mod memory;
 mod paths;

@@ -12,22 +12,22 @@ fn reply(errno: Errno) -> Reply {
 fn a_change_is_new_then_under_way_then_done() {
     let mut ledger = Ledger::default();
     ledger.answered(5, 5).unwrap();
-    assert_eq!(ledger.take(5, JobKey(1)), Ok(Verdict::New));
-    assert_eq!(ledger.take(5, JobKey(2)), Ok(Verdict::UnderWay(JobKey(1))));
-    ledger.done(5, &reply(Errno::Exists));
-    assert_eq!(ledger.take(5, JobKey(3)), Ok(Verdict::Done(Box::new(reply(Errno::Exists)))));
+    assert_eq!(ledger.take(5, JobKey(1), 0), Ok(Verdict::New));
+    assert_eq!(ledger.take(5, JobKey(2), 0), Ok(Verdict::UnderWay(JobKey(1))));
+    ledger.done(5, &reply(Errno::Exists), None);
+    assert_eq!(ledger.take(5, JobKey(3), 0), Ok(Verdict::Done(Box::new(reply(Errno::Exists)))));
 }
 
 #[test]
 fn what_the_client_has_is_forgotten_and_cannot_be_asked_for() {
     let mut ledger = Ledger::default();
     for number in 0..10 {
-        ledger.take(number, JobKey(number)).unwrap();
-        ledger.done(number, &reply(Errno::Io));
+        ledger.take(number, JobKey(number), 0).unwrap();
+        ledger.done(number, &reply(Errno::Io), None);
     }
     ledger.answered(4, 10).unwrap();
     assert_eq!(ledger.entries.len(), 6);
-    assert_eq!(ledger.take(3, JobKey(11)), Err(StrayNumber));
+    assert_eq!(ledger.take(3, JobKey(11), 0), Err(StrayNumber));
     assert_eq!(ledger.answered(3, 10), Err(StrayNumber), "it had said that it has the reply");
     assert_eq!(ledger.answered(11, 10), Err(StrayNumber), "a change that is yet to come has no reply");
 }
@@ -35,27 +35,27 @@ fn what_the_client_has_is_forgotten_and_cannot_be_asked_for() {
 #[test]
 fn numbers_may_be_left_out_and_do_not_come_later() {
     let mut ledger = Ledger::default();
-    assert_eq!(ledger.take(1, JobKey(1)), Ok(Verdict::New));
-    assert_eq!(ledger.take(4, JobKey(2)), Ok(Verdict::New));
-    assert_eq!(ledger.take(3, JobKey(3)), Err(StrayNumber));
+    assert_eq!(ledger.take(1, JobKey(1), 0), Ok(Verdict::New));
+    assert_eq!(ledger.take(4, JobKey(2), 0), Ok(Verdict::New));
+    assert_eq!(ledger.take(3, JobKey(3), 0), Err(StrayNumber));
 }
 
 #[test]
 fn a_change_that_nobody_wants_any_more_is_not_kept() {
     let mut ledger = Ledger::default();
-    ledger.take(0, JobKey(1)).unwrap();
+    ledger.take(0, JobKey(1), 0).unwrap();
     ledger.answered(1, 1).unwrap();
-    ledger.done(0, &reply(Errno::Io));
+    ledger.done(0, &reply(Errno::Io), None);
     assert!(ledger.entries.is_empty());
 }
 
 #[test]
 fn no_more_is_kept_than_the_limit() {
     let mut ledger = Ledger::default();
-    assert_eq!(ledger.take(LEDGER_MAX - 1, JobKey(1)), Ok(Verdict::New));
-    assert_eq!(ledger.take(LEDGER_MAX, JobKey(2)), Err(StrayNumber));
+    assert_eq!(ledger.take(LEDGER_MAX - 1, JobKey(1), 0), Ok(Verdict::New));
+    assert_eq!(ledger.take(LEDGER_MAX, JobKey(2), 0), Err(StrayNumber));
     assert_eq!(ledger.answered(0, u64::MAX), Err(StrayNumber));
     ledger.answered(1, LEDGER_MAX).unwrap();
-    assert_eq!(ledger.take(LEDGER_MAX, JobKey(2)), Ok(Verdict::New));
+    assert_eq!(ledger.take(LEDGER_MAX, JobKey(2), 0), Ok(Verdict::New));
     assert_eq!(ledger.answered(u64::MAX, u64::MAX), Err(StrayNumber), "there is no number after it");
 }

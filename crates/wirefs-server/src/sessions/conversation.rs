@@ -7,22 +7,25 @@
 //!     ▼ Rversion unknown   └───────────────────┘ Rerror
 //!   Fresh
 //! ```
+//! While another session is alone, a Tattach is held before the tree is asked.
+//!
 //! Anything else at its wrong place is the client's fault and ends the connection. Tping and Tflush are answered
 //! wherever the version is agreed on.
 
 use super::{ConnectionKey, JobKey, Output, Sessions};
 use crate::blame::{Parting, PeerFault};
-use crate::ledger::StrayNumber;
 use crate::limits::{CONNECTIONS_MAX, MSIZE_MIN};
-use crate::tree::{Attached, SessionKey};
+use crate::notes::{Note, Noted};
+use crate::tree::SessionKey;
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use wirefs_op::limits::{MESSAGE_BYTES_MAX, REQUESTS_MAX};
-use wirefs_op::message::attach::Rattach;
 use wirefs_op::message::error::Rerror;
 use wirefs_op::message::number::Tnumber;
 use wirefs_op::message::ping::Rping;
-use wirefs_op::message::version::{FEATURE_LEASES, FEATURE_LEDGER, Rversion, Tversion, VERSION};
+use wirefs_op::message::version::{
+    FEATURE_ALONE, FEATURE_LEASES, FEATURE_LEDGER, Rversion, SessionId, Tversion, VERSION,
+};
 use wirefs_op::wire::Text;
 use wirefs_op::{Errno, NOTAG, Reply, Request, Tag, Time, TreePath};
 
@@ -31,9 +34,13 @@ const UNKNOWN: &[u8] = b"unknown";
 
 /// How far a connection is.
 #[derive(Clone, Debug)]
-enum Stage {
+pub(super) enum Stage {
     Fresh,
+    /// What was noted of its session is being looked for.
+    Recollecting(Tversion),
     Agreed(SessionKey),
+    /// Its Tattach waits for somebody who is alone.
+    Held(SessionKey, Tag, TreePath),
     Attaching(SessionKey, Tag, TreePath, JobKey),
     Attached(SessionKey),
 }
@@ -50,12 +57,14 @@ pub(super) enum Outstanding {
 /// One connection.
 #[derive(Debug)]
 pub(super) struct Conversation {
-    stage: Stage,
+    pub(super) stage: Stage,
     msize: usize,
     /// Whether leases were agreed on.
-    leases: bool,
+    pub(super) leases: bool,
     /// Whether changes may be numbered.
     ledger: bool,
+    /// Whether what they create may be named by their numbers, and the client wants to know whether it is alone.
+    alone: bool,
     /// The number of the next change, once the client has told one.
     number: Option<u64>,
     /// The tags in use.
@@ -68,11 +77,44 @@ impl Conversation {
     /// The session that it speaks for.
     pub(super) fn session(&self) -> Option<SessionKey> {
         match &self.stage {
-            Stage::Fresh => None,
-            Stage::Agreed(session) | Stage::Attaching(session, ..) | Stage::Attached(session) => {
-                Some(*session)
-            }
+            Stage::Fresh | Stage::Recollecting(_) => None,
+            Stage::Agreed(session)
+            | Stage::Held(session, ..)
+            | Stage::Attaching(session, ..)
+            | Stage::Attached(session) => Some(*session),
         }
+    }
+
+    /// The Tattach that waits.
+    pub(super) fn held(&self) -> Option<(SessionKey, Tag, TreePath)> {
+        match &self.stage {
+            Stage::Held(session, tag, path) => Some((*session, *tag, path.clone())),
+            Stage::Fresh
+            | Stage::Recollecting(_)
+            | Stage::Agreed(_)
+            | Stage::Attaching(..)
+            | Stage::Attached(_) => None,
+        }
+    }
+
+    /// Whether its Tattach came and is not answered.
+    pub(super) fn is_coming(&self) -> bool {
+        matches!(self.stage, Stage::Held(..) | Stage::Attaching(..))
+    }
+
+    /// Whether it is attached, or about to be.
+    pub(super) fn is_in_or_coming(&self) -> bool {
+        self.is_coming() || matches!(self.stage, Stage::Attached(_))
+    }
+
+    /// Whether it is attached and has to be told when it is alone.
+    pub(super) fn wants_solitude(&self) -> bool {
+        self.alone && self.leases && matches!(self.stage, Stage::Attached(_))
+    }
+
+    /// Whether requests may name what changes before them create.
+    pub(super) fn may_name_ahead(&self) -> bool {
+        self.alone
     }
 
     /// Counts a change.
@@ -111,6 +153,7 @@ impl Sessions {
             msize: MESSAGE_BYTES_MAX,
             leases: false,
             ledger: false,
+            alone: false,
             number: None,
             tags: BTreeMap::new(),
             answering: BTreeMap::new(),
@@ -150,14 +193,16 @@ impl Sessions {
     pub(super) fn received(&mut self, now: Time, connection: ConnectionKey, body: Bytes) {
         self.heard(now, connection);
         if let Err(fault) = self.converse(now, connection, body) {
-            let reply = Reply::Error(Rerror {
-                errno: Errno::Protocol,
-                ename: Text::new(fault.to_string().as_bytes()),
-            });
-            let complaint = Output::Reply { connection, tag: NOTAG, reply };
-            self.outputs.push_back(complaint);
-            self.part(now, connection, Parting::Fault(fault));
+            self.blame(now, connection, fault);
         }
+    }
+
+    /// Tells the client what it did, and ends the connection.
+    fn blame(&mut self, now: Time, connection: ConnectionKey, fault: PeerFault) {
+        let ename = Text::new(fault.to_string().as_bytes());
+        let reply = Reply::Error(Rerror { errno: Errno::Protocol, ename });
+        self.outputs.push_back(Output::Reply { connection, tag: NOTAG, reply });
+        self.part(now, connection, Parting::Fault(fault));
     }
 
     fn converse(&mut self, now: Time, connection: ConnectionKey, body: Bytes) -> Result<(), PeerFault> {
@@ -173,10 +218,13 @@ impl Sessions {
         let is_version = matches!(request, Request::Version(_));
         match (&conversation.stage, is_version) {
             (Stage::Fresh, false) => return Err(PeerFault::NotVersion),
-            (Stage::Agreed(_) | Stage::Attaching(..) | Stage::Attached(_), true) => {
+            // The driver lets nothing come between.
+            (Stage::Recollecting(_), _) => return Err(PeerFault::NotVersion),
+            (Stage::Fresh, true) => {}
+            (Stage::Agreed(_) | Stage::Held(..) | Stage::Attaching(..) | Stage::Attached(_), true) => {
                 return Err(PeerFault::SecondVersion);
             }
-            (Stage::Fresh, true) | (Stage::Agreed(_) | Stage::Attaching(..) | Stage::Attached(_), false) => {}
+            (Stage::Agreed(_) | Stage::Held(..) | Stage::Attaching(..) | Stage::Attached(_), false) => {}
         }
         let is_remark = matches!(request, Request::Recalled(_) | Request::Number(_));
         if (is_version || is_remark) != (tag == NOTAG) {
@@ -185,17 +233,18 @@ impl Sessions {
         if conversation.tags.contains_key(&tag) {
             return Err(PeerFault::TagInUse(tag));
         }
-        if conversation.tags.len() >= REQUESTS_MAX {
+        // A remark takes no tag.
+        if !is_remark && conversation.tags.len() >= REQUESTS_MAX {
             return Err(PeerFault::TooManyRequests);
         }
         match request {
-            Request::Version(version) => self.agree(now, connection, &version),
+            Request::Version(version) => self.hear(now, connection, version),
             Request::Ping(_) => self.reply(connection, tag, Reply::Ping(Rping {})),
             Request::Flush(flush) => {
                 self.flush(now, connection, tag, flush.oldtag);
                 Ok(())
             }
-            Request::Attach(attach) => self.attach(connection, tag, attach.path),
+            Request::Attach(attach) => self.attach(now, connection, tag, attach.path),
             Request::Recalled(recalled) if conversation.leases => {
                 self.recalled(now, connection, recalled.serial);
                 Ok(())
@@ -216,13 +265,55 @@ impl Sessions {
             | Request::Commit(_)
             | Request::Find(_) => match conversation.stage {
                 Stage::Attached(session) => self.admit(connection, session, tag, request, bytes),
-                Stage::Fresh | Stage::Agreed(_) | Stage::Attaching(..) => Err(PeerFault::NotAttached),
+                Stage::Fresh
+                | Stage::Recollecting(_)
+                | Stage::Agreed(_)
+                | Stage::Held(..)
+                | Stage::Attaching(..) => Err(PeerFault::NotAttached),
             },
         }
     }
 
-    /// Tversion.
-    fn agree(&mut self, now: Time, connection: ConnectionKey, asked: &Tversion) -> Result<(), PeerFault> {
+    /// Tversion. A session that is not here may have been noted by another process before.
+    fn hear(&mut self, now: Time, connection: ConnectionKey, asked: Tversion) -> Result<(), PeerFault> {
+        let counts = asked.version.as_bytes() == VERSION && asked.features & FEATURE_LEDGER != 0;
+        let session = asked.session;
+        if self.keeps_notes && counts && !self.by_id.contains_key(&session) {
+            self.enter(connection, Stage::Recollecting(asked));
+            self.outputs.push_back(Output::Recollect { connection, session });
+            return Ok(());
+        }
+        self.agree(now, connection, &asked, None)
+    }
+
+    /// What was noted is found ([`Input::Noted`](super::Input::Noted)).
+    pub(super) fn recollected(
+        &mut self,
+        now: Time,
+        connection: ConnectionKey,
+        session: SessionId,
+        noted: Option<Box<Noted>>,
+    ) {
+        let stage = self.conversations.get(&connection).map(|conversation| conversation.stage.clone());
+        if let Some(Stage::Recollecting(asked)) = stage {
+            self.enter(connection, Stage::Fresh);
+            if let Err(fault) = self.agree(now, connection, &asked, noted.map(|noted| *noted)) {
+                self.blame(now, connection, fault);
+            }
+        }
+        if !self.by_id.contains_key(&session) {
+            self.outputs.push_back(Output::NotesEnd(session));
+        }
+    }
+
+    /// Answers Tversion.
+    fn agree(
+        &mut self,
+        now: Time,
+        connection: ConnectionKey,
+        asked: &Tversion,
+        noted: Option<Noted>,
+    ) -> Result<(), PeerFault> {
         let Some(conversation) = self.conversations.get_mut(&connection) else {
             return Ok(());
         };
@@ -233,8 +324,9 @@ impl Sessions {
         let known = asked.version.as_bytes() == VERSION;
         let leases = known && asked.features & FEATURE_LEASES != 0 && self.leasing.is_some();
         let ledger = known && asked.features & FEATURE_LEDGER != 0;
-        (conversation.leases, conversation.ledger) = (leases, ledger);
-        let agreed = [(leases, FEATURE_LEASES), (ledger, FEATURE_LEDGER)];
+        let alone = ledger && asked.features & FEATURE_ALONE != 0;
+        (conversation.leases, conversation.ledger, conversation.alone) = (leases, ledger, alone);
+        let agreed = [(leases, FEATURE_LEASES), (ledger, FEATURE_LEDGER), (alone, FEATURE_ALONE)];
         let mut answer = Rversion {
             msize: u32::try_from(msize).unwrap_or(u32::MAX),
             version: Text::new(if known { VERSION } else { UNKNOWN }),
@@ -245,7 +337,7 @@ impl Sessions {
         };
         if known {
             conversation.msize = msize;
-            match self.join(now, connection, asked.session) {
+            match self.join(now, connection, asked.session, noted) {
                 Ok((session, resumed)) => {
                     answer.resumed = resumed;
                     answer.number = self.sessions.get(&session).map_or(0, |owner| owner.ledger.next());
@@ -271,91 +363,29 @@ impl Sessions {
         };
         conversation.number = Some(told.number);
         let owner = self.sessions.get_mut(&session);
-        let taken = owner.map_or(Ok(()), |owner| owner.ledger.answered(told.answered, told.number));
-        taken.map_err(|StrayNumber| PeerFault::StrayNumber(told.number))
-    }
-
-    /// Tattach. The driver asks the tree before it hands in anything more of this connection.
-    fn attach(&mut self, connection: ConnectionKey, tag: Tag, path: TreePath) -> Result<(), PeerFault> {
-        let Some(conversation) = self.conversations.get(&connection) else {
-            return Ok(());
-        };
-        let session = match conversation.stage {
-            Stage::Agreed(session) => session,
-            Stage::Fresh => return Err(PeerFault::NotVersion),
-            Stage::Attaching(..) | Stage::Attached(_) => return Err(PeerFault::SecondAttach),
-        };
-        let Some(owner) = self.sessions.get_mut(&session) else {
-            return Ok(());
-        };
-        let before = match &owner.root {
-            Some((root, _)) if *root != path => {
-                return self.reply(connection, tag, Reply::Error(Rerror::from(Errno::Invalid)));
-            }
-            Some((_, attached)) => Some(attached.clone()),
-            None => None,
-        };
-        owner.attaching += 1;
-        owner.known_to_tree = true;
-        let job = JobKey(self.jobs_begun);
-        self.jobs_begun += 1;
-        self.begin_leasing(job);
-        self.enter(connection, Stage::Attaching(session, tag, path.clone(), job));
-        self.outputs.push_back(Output::Attach { connection, session, path, before });
+        let Some(owner) = owner else { return Ok(()) };
+        if owner.ledger.answered(told.answered, told.number).is_err() {
+            return Err(PeerFault::StrayNumber(told.number));
+        }
+        if self.keeps_notes {
+            self.outputs.push_back(Output::Note(owner.id, Note::Answered(told.answered)));
+        }
         Ok(())
     }
 
-    /// The tree has answered ([`Input::Attached`](super::Input::Attached)).
-    pub(super) fn attached(
-        &mut self,
-        now: Time,
-        connection: ConnectionKey,
-        session: SessionKey,
-        result: Result<Attached, Errno>,
-    ) {
-        if let Some(owner) = self.sessions.get_mut(&session) {
-            owner.attaching = owner.attaching.saturating_sub(1);
-        }
-        self.end_if_over(session);
-        let stage = self.conversations.get(&connection).map(|conversation| conversation.stage.clone());
-        let Some(Stage::Attaching(_, tag, path, job)) = stage else {
-            return;
-        };
-        let (stage, reply) = match result {
-            Ok(mut attached) => {
-                let may_lease = self.conversations.get(&connection).is_some_and(|it| it.leases);
-                let leases = if may_lease { self.join_leasing(now, session, connection) } else { None };
-                let is_promised = attached.root.leased && leases.is_some();
-                attached.root.leased = is_promised && self.grant_root(now, session, job, attached.root.id);
-                if let Some(owner) = self.sessions.get_mut(&session) {
-                    owner.root = Some((path, attached.clone()));
-                }
-                let reply = Reply::Attach(Rattach {
-                    root: attached.root,
-                    uid: attached.uid,
-                    gid: attached.gid,
-                    acts_for_callers: attached.acts_for_callers,
-                    read_only: attached.read_only,
-                    leases,
-                });
-                (Stage::Attached(session), reply)
-            }
-            Err(errno) => (Stage::Agreed(session), Reply::Error(Rerror::from(errno))),
-        };
-        self.enter(connection, stage);
-        self.outputs.push_back(Output::Reply { connection, tag, reply });
-        // Behind the reply: what a client that came back has missed.
-        self.end_leasing(now, job);
-    }
-
-    fn enter(&mut self, connection: ConnectionKey, stage: Stage) {
+    pub(super) fn enter(&mut self, connection: ConnectionKey, stage: Stage) {
         if let Some(conversation) = self.conversations.get_mut(&connection) {
             conversation.stage = stage;
         }
     }
 
     /// Answers at once. Never fails: it returns what its callers return.
-    fn reply(&mut self, connection: ConnectionKey, tag: Tag, reply: Reply) -> Result<(), PeerFault> {
+    pub(super) fn reply(
+        &mut self,
+        connection: ConnectionKey,
+        tag: Tag,
+        reply: Reply,
+    ) -> Result<(), PeerFault> {
         self.outputs.push_back(Output::Reply { connection, tag, reply });
         Ok(())
     }

@@ -3,15 +3,18 @@
 use super::conversation::{Conversation, Outstanding};
 use super::{ConnectionKey, Output, Sessions};
 use crate::blame::PeerFault;
+use crate::creations::UnknownCreation;
 use crate::ledger::{StrayNumber, Verdict};
-use crate::limits::FREE_BYTES_MAX;
+use crate::notes::{Begun, unlease};
 use crate::order::{Order, Weight};
+use crate::repeat;
 use crate::tree::{SessionKey, Touched};
 use wirefs_lease::HolderKey;
 pub use wirefs_lease::JobKey;
 use wirefs_op::message::error::Rerror;
 use wirefs_op::message::flush::Rflush;
 use wirefs_op::message::get::GetMode;
+use wirefs_op::message::put::PutMode;
 use wirefs_op::message::target::NOFD;
 use wirefs_op::{Errno, Reply, Request, Tag, Time};
 
@@ -38,6 +41,8 @@ pub struct Job {
     pub is_again: bool,
     /// Its reply counts even where the connection is gone: the client will ask for it on the next one.
     pub is_numbered: bool,
+    /// Another process had begun it, and it may be done: to be carried out by [`repeat::serve`].
+    pub undecided: Option<Begun>,
 }
 
 /// Whether a job waits until others have heard of what it would change.
@@ -57,11 +62,13 @@ pub(super) enum Pause {
 /// What is known of a job between its admission and its end.
 #[derive(Debug)]
 pub(super) struct Pending {
-    session: SessionKey,
+    pub(super) session: SessionKey,
     /// On whose behalf it asks and changes.
     pub(super) holder: Option<HolderKey>,
     /// Where its replies go, as long as one is still owed.
     pub(super) connection: Option<ConnectionKey>,
+    /// It came over another connection than its reply goes to.
+    is_moved: bool,
     pub(super) pause: Pause,
     /// How often it was handed out.
     attempts: u32,
@@ -71,7 +78,14 @@ pub(super) struct Pending {
     pub(super) is_withdrawn: bool,
     tag: Tag,
     /// The number of a change, where the client numbers them.
-    number: Option<u64>,
+    pub(super) number: Option<u64>,
+    /// Whether others may name by the number what it creates.
+    pub(super) is_creation: bool,
+    pub(super) is_lock: bool,
+    /// What it is about ([`repeat::about`]), of a change that has a number.
+    pub(super) about: u64,
+    /// Another process had begun it.
+    pub(super) undecided: Option<Begun>,
     order: Order,
     weight: Weight,
     bytes: usize,
@@ -87,6 +101,11 @@ impl Pending {
             Pause::Coming | Pause::Away(_) | Pause::Over => true,
         }
     }
+}
+
+/// Whether a request creates something.
+fn is_creation(request: &Request) -> bool {
+    matches!(request, Request::Put(put) if put.mode.has(PutMode::CREATE))
 }
 
 /// Whether a request may change what others know, beside what it does to its own session.
@@ -109,47 +128,51 @@ impl Sessions {
         request: Request,
         bytes: usize,
     ) -> Result<(), PeerFault> {
-        let order = Order::of(&request);
-        let key = JobKey(self.jobs_begun);
+        let (order, key) = (Order::of(&request), JobKey(self.jobs_begun));
         let (Some(owner), Some(conversation)) =
             (self.sessions.get_mut(&session), self.conversations.get_mut(&connection))
         else {
             return Ok(());
         };
         let number = if order == Order::Change { conversation.next_number() } else { None };
-        if let Some(number) = number {
-            match owner.ledger.take(number, key) {
-                Ok(Verdict::New) => {}
-                Ok(Verdict::UnderWay(key)) => return self.answer_here(connection, tag, key, number),
-                Ok(Verdict::Done(reply)) => {
-                    self.outputs.push_back(Output::Reply { connection, tag, reply: *reply });
-                    return Ok(());
-                }
-                Err(StrayNumber) => return Err(PeerFault::StrayNumber(number)),
+        let is_creation = conversation.may_name_ahead() && is_creation(&request);
+        let about = number.map_or(0, |_| repeat::about(&request));
+        let undecided = match number.map(|number| (number, owner.ledger.take(number, key, about))) {
+            None | Some((_, Ok(Verdict::New))) => None,
+            Some((_, Ok(Verdict::Undecided(begun)))) => Some(begun),
+            Some((number, Ok(Verdict::UnderWay(key)))) => {
+                return self.answer_here(connection, tag, key, number);
             }
-        }
-        match order {
-            Order::Free if owner.free_bytes + bytes > FREE_BYTES_MAX => {
-                let reply = Reply::Error(Rerror::from(Errno::NoMemory));
-                self.outputs.push_back(Output::Reply { connection, tag, reply });
+            Some((number, Ok(Verdict::Done(mut reply)))) => {
+                unlease(&mut reply);
+                if is_creation {
+                    owner.note_creation(number, &reply);
+                }
+                self.outputs.push_back(Output::Reply { connection, tag, reply: *reply });
                 return Ok(());
             }
-            Order::Free => owner.free_bytes += bytes,
-            Order::Change | Order::Turn => owner.backlog_bytes += bytes,
+            Some((number, Err(StrayNumber))) => return Err(PeerFault::StrayNumber(number)),
+        };
+        if !owner.begin_job(order, bytes) {
+            return self.reply(connection, tag, Reply::Error(Rerror::from(Errno::NoMemory)));
         }
         self.jobs_begun += 1;
-        owner.jobs += 1;
         conversation.tags.insert(tag, Outstanding::Job(key));
         let pending = Pending {
             session,
             holder: owner.holder,
             connection: Some(connection),
+            is_moved: false,
             pause: Pause::None,
             attempts: 0,
             touched_alone: Vec::new(),
             is_withdrawn: false,
             tag,
             number,
+            is_creation,
+            is_lock: matches!(request, Request::Lock(_)),
+            about,
+            undecided,
             order,
             weight: Weight::of(&request),
             bytes,
@@ -157,7 +180,7 @@ impl Sessions {
         };
         self.jobs.insert(key, pending);
         match order {
-            Order::Free => self.execute(key, request),
+            Order::Free => self.begin(key, request),
             Order::Change | Order::Turn => {
                 owner.lane.push(key, request);
                 self.advance(session);
@@ -182,7 +205,7 @@ impl Sessions {
         if pending.connection.is_some() {
             return Err(PeerFault::StrayNumber(number));
         }
-        (pending.connection, pending.tag) = (Some(connection), tag);
+        (pending.connection, pending.tag, pending.is_moved) = (Some(connection), tag, true);
         conversation.tags.insert(tag, Outstanding::Job(key));
         Ok(())
     }
@@ -204,25 +227,45 @@ impl Sessions {
             may_park: self.leasing.is_some() && may_change(&request),
             is_again: pending.attempts > 1,
             is_numbered: pending.number.is_some(),
+            undecided: pending.undecided,
             request,
         }));
     }
 
-    /// Starts the next ordered job when it is somebody's turn.
-    fn advance(&mut self, session: SessionKey) {
-        let next = self.sessions.get_mut(&session).and_then(|owner| owner.lane.next());
-        if let Some((key, request)) = next {
-            self.execute(key, request);
+    /// Hands a job out for the first time, or answers that what it names was never created.
+    fn begin(&mut self, key: JobKey, mut request: Request) {
+        let owner = self.jobs.get(&key).and_then(|pending| self.sessions.get(&pending.session));
+        match owner.map_or(Ok(()), |owner| owner.creations.resolve(&mut request)) {
+            Ok(()) => self.execute(key, request),
+            Err(UnknownCreation) => {
+                self.answered(key, Reply::Error(Rerror::from(Errno::Stale)));
+                self.strike(key);
+            }
         }
     }
 
-    /// The job gives its turn to the next one ([`TurnPassed`](super::Input::TurnPassed)).
+    /// Starts the next ordered job when it is somebody's turn. Only then is everything created that was sent before it.
+    fn advance(&mut self, session: SessionKey) {
+        while let Some((key, request)) = self.sessions.get_mut(&session).and_then(|owner| owner.lane.next()) {
+            self.begin(key, request);
+        }
+    }
+
+    /// The job gives its turn to the next one.
     pub(super) fn turn_passed(&mut self, key: JobKey) {
         let Some(session) = self.jobs.get(&key).map(|pending| pending.session) else {
             return;
         };
         if self.sessions.get_mut(&session).is_some_and(|owner| owner.lane.pass(key)) {
             self.advance(session);
+        }
+    }
+
+    /// The job goes on without its turn ([`TurnPassed`](super::Input::TurnPassed)). A creation keeps it until it has its
+    /// reply, which those behind it may need to be understood.
+    pub(super) fn turn_passed_early(&mut self, key: JobKey) {
+        if self.jobs.get(&key).is_some_and(|pending| !pending.is_creation) {
+            self.turn_passed(key);
         }
     }
 
@@ -237,11 +280,11 @@ impl Sessions {
     }
 
     /// A change has its reply ([`Answered`](super::Input::Answered)).
-    pub(super) fn answered(&mut self, key: JobKey, reply: Reply) {
+    pub(super) fn answered(&mut self, key: JobKey, mut reply: Reply) {
+        self.settle(key, &reply);
         if let Some(pending) = self.jobs.get(&key) {
-            let owner = self.sessions.get_mut(&pending.session);
-            if let (Some(number), Some(owner)) = (pending.number, owner) {
-                owner.ledger.done(number, &reply);
+            if pending.is_moved {
+                unlease(&mut reply);
             }
             if let Some(connection) = pending.connection {
                 self.outputs.push_back(Output::Reply { connection, tag: pending.tag, reply });
@@ -285,12 +328,26 @@ impl Sessions {
         self.end_leasing(now, key);
         self.replied(key);
         self.turn_passed(key);
+        let session = self.jobs.get(&key).map(|pending| (pending.session, pending.holder));
+        self.strike(key);
+        if let Some((session, holder)) = session {
+            self.progressed(now, holder);
+            // The others may have waited for the last of what a session left behind.
+            if self.sessions.get(&session).is_none_or(|owner| !owner.is_connected()) {
+                self.settle_solitude(now);
+            }
+        }
+    }
+
+    /// Forgets a job.
+    fn strike(&mut self, key: JobKey) {
         let Some(pending) = self.jobs.remove(&key) else {
             return;
         };
         let Some(owner) = self.sessions.get_mut(&pending.session) else {
             return;
         };
+        owner.lane.pass(key);
         owner.jobs -= 1;
         match pending.order {
             Order::Free => owner.free_bytes -= pending.bytes,

@@ -14,7 +14,7 @@ use super::{ConnectionKey, JobKey, Output, Sessions};
 use crate::blame::Parting;
 use crate::tree::{Outside, Parked, SessionKey, Touched};
 use std::collections::BTreeMap;
-use wirefs_lease::{Config, Grantor, HolderKey, Item, Joined, Output as Said, Serial, Touch};
+use wirefs_lease::{Config, Grantor, HolderKey, Item, Joined, Output as Said, Serial, Solitude, Touch};
 use wirefs_op::message::attach::{Leases, Watch};
 use wirefs_op::message::recall::{RESTS, RecallItem, Rrecall};
 use wirefs_op::message::version::SessionId;
@@ -40,11 +40,13 @@ impl Terms {
 /// The leases of all sessions.
 #[derive(Debug)]
 pub(super) struct Leasing {
-    grantor: Grantor,
+    pub(super) grantor: Grantor,
+    /// Which session is alone.
+    pub(super) solitude: Solitude,
     watch: Watch,
     recovering_until: Option<Time>,
     term_ms: u32,
-    by_id: BTreeMap<SessionId, HolderKey>,
+    pub(super) by_id: BTreeMap<SessionId, HolderKey>,
     ids: BTreeMap<HolderKey, SessionId>,
     /// Where those are reached that are attached.
     present: BTreeMap<HolderKey, Present>,
@@ -56,6 +58,7 @@ impl Leasing {
         let config = Config::default();
         Leasing {
             grantor: Grantor::new(config, terms.recovering_until),
+            solitude: Solitude::new(config),
             watch: terms.watch,
             recovering_until: terms.recovering_until,
             term_ms: u32::try_from(config.term.as_millis()).unwrap_or(u32::MAX),
@@ -77,7 +80,18 @@ impl Leasing {
         new
     }
 
+    /// Which session a holder is.
+    pub(super) fn id_of(&self, holder: HolderKey) -> Option<SessionId> {
+        self.ids.get(&holder).copied()
+    }
+
+    /// Where a holder is reached, if it is attached.
+    pub(super) fn connection_of(&self, holder: HolderKey) -> Option<ConnectionKey> {
+        self.present.get(&holder).map(|present| present.connection)
+    }
+
     fn forget(&mut self, holder: HolderKey) {
+        self.solitude.leave(holder);
         self.present.remove(&holder);
         if let Some(id) = self.ids.remove(&holder) {
             self.by_id.remove(&id);
@@ -96,7 +110,8 @@ struct Present {
 impl Sessions {
     /// Whether anybody may believe anything still, so that a server that takes this one's place must wait.
     pub fn are_leases_out(&self) -> bool {
-        self.leasing.as_ref().is_some_and(|leasing| !leasing.grantor.is_idle())
+        let is_out = |leasing: &Leasing| !leasing.grantor.is_idle() || !leasing.solitude.is_shared();
+        self.leasing.as_ref().is_some_and(is_out)
     }
 
     /// Which of these objects somebody was promised to hear about, and was not told yet.
@@ -108,8 +123,11 @@ impl Sessions {
 
     /// Whether clients that are there have not said yet that they have forgotten what they were told to.
     pub fn is_recalling(&self) -> bool {
-        let present = self.leasing.iter().flat_map(|leasing| leasing.present.values());
-        present.into_iter().any(|present| present.recalls > 0)
+        let is_recalling = |leasing: &Leasing| {
+            let is_giving_way = leasing.solitude.is_giving_way() && leasing.solitude.is_connected();
+            is_giving_way || leasing.present.values().any(|present| present.recalls > 0)
+        };
+        self.leasing.as_ref().is_some_and(is_recalling)
     }
 
     /// Says what a running job is about to change, before it changes any of it ([`Replies::touch`](crate::Replies::touch)).
@@ -126,11 +144,14 @@ impl Sessions {
         if touched.is_empty() {
             return Ok(());
         }
-        if is_alone {
+        // Who is alone knows of its own changes, but for those that surprise it.
+        if is_alone && !touched.iter().any(|what| what.surprise) {
             pending.touched_alone.extend_from_slice(touched);
             return Ok(());
         }
-        match leasing.grantor.touch(now, job, holder, touched) {
+        let mut all = std::mem::take(&mut pending.touched_alone);
+        all.extend_from_slice(touched);
+        match leasing.grantor.touch(now, job, holder, &all) {
             Touch::Clear => {
                 pending.pause = Pause::None;
                 self.follow_leases(now);
@@ -165,8 +186,10 @@ impl Sessions {
                 continue;
             };
             let touched = std::mem::take(&mut pending.touched_alone);
-            // Nobody has been granted anything yet, so there is nobody to wait for.
-            leasing.grantor.touch(now, job, holder, &touched);
+            // Nobody has been granted anything yet, so there is nobody to wait for; if it is parked nonetheless, it goes on.
+            if leasing.grantor.touch(now, job, holder, &touched) == Touch::Parked {
+                pending.pause = Pause::Coming;
+            }
         }
         self.follow_leases(now);
     }
@@ -240,7 +263,12 @@ impl Sessions {
 
     /// A job is over.
     pub(super) fn end_leasing(&mut self, now: Time, job: JobKey) {
+        let pause = self.jobs.get(&job).map(|pending| &pending.pause);
+        let has_gone_on = matches!(pause, Some(Pause::Coming | Pause::Over));
         if let Some(leasing) = &mut self.leasing {
+            if has_gone_on {
+                leasing.grantor.went_on(job);
+            }
             leasing.grantor.end(job);
             self.follow_leases(now);
         }
@@ -269,7 +297,9 @@ impl Sessions {
 
     /// Promises a session that has just attached to tell of changes to its root.
     pub(super) fn grant_root(&mut self, now: Time, session: SessionKey, job: JobKey, root: FileId) -> bool {
-        let holder = self.sessions.get(&session).and_then(|owner| owner.holder);
+        // What is promised while the server is about to stop would not be taken back any more.
+        let is_serving = self.is_serving();
+        let holder = self.sessions.get(&session).and_then(|owner| owner.holder).filter(|_| is_serving);
         match (&mut self.leasing, holder) {
             (Some(leasing), Some(holder)) => leasing.grantor.grant(now, job, holder, &[root]).contains(&true),
             (Some(_) | None, _) => false,
@@ -281,6 +311,7 @@ impl Sessions {
         let Some(holder) = self.holder_over(connection) else { return };
         if let Some(leasing) = &mut self.leasing {
             leasing.grantor.heard(now, holder);
+            leasing.solitude.heard(now, holder);
             self.follow_leases(now);
         }
     }
@@ -288,6 +319,12 @@ impl Sessions {
     /// Trecalled.
     pub(super) fn recalled(&mut self, now: Time, connection: ConnectionKey, serial: u64) {
         let Some(holder) = self.holder_over(connection) else { return };
+        if self.gives_way(now, holder, Serial(serial)) {
+            return;
+        }
+        if serial == RESTS {
+            self.rests_alone(holder);
+        }
         if let Some(leasing) = &mut self.leasing {
             if serial == RESTS {
                 leasing.grantor.rest(holder);
@@ -307,20 +344,20 @@ impl Sessions {
         if let Some(leasing) = &mut self.leasing {
             leasing.present.remove(&holder);
             leasing.grantor.disconnected(now, holder);
+            leasing.solitude.cut(holder);
             self.follow_leases(now);
         }
     }
 
     /// Who holds leases over this connection.
-    fn holder_over(&self, connection: ConnectionKey) -> Option<HolderKey> {
+    pub(super) fn holder_over(&self, connection: ConnectionKey) -> Option<HolderKey> {
         let session = self.conversations.get(&connection)?.session()?;
         let holder = self.sessions.get(&session)?.holder?;
         (self.present_at(holder) == Some(connection)).then_some(holder)
     }
 
     fn present_at(&self, holder: HolderKey) -> Option<ConnectionKey> {
-        let present = self.leasing.as_ref()?.present.get(&holder)?;
-        Some(present.connection)
+        self.leasing.as_ref()?.connection_of(holder)
     }
 
     pub(super) fn tick_leases(&mut self, now: Time) {
@@ -331,7 +368,8 @@ impl Sessions {
     }
 
     pub(super) fn lease_deadline(&self) -> Option<Time> {
-        self.leasing.as_ref().and_then(|leasing| leasing.grantor.deadline())
+        let leasing = self.leasing.as_ref()?;
+        leasing.grantor.deadline().into_iter().chain(leasing.solitude.deadline()).min()
     }
 
     /// Takes everything back from everybody.
@@ -373,7 +411,10 @@ impl Sessions {
     }
 
     fn expel(&mut self, now: Time, holder: HolderKey) {
-        let present = self.leasing.as_mut().and_then(|leasing| leasing.present.remove(&holder));
+        let present = self.leasing.as_mut().and_then(|leasing| {
+            leasing.solitude.cut(holder);
+            leasing.present.remove(&holder)
+        });
         if let Some(Present { connection, .. }) = present {
             self.part(now, connection, Parting::Unresponsive);
         }
@@ -385,10 +426,11 @@ impl Sessions {
         let Some(pending) = self.jobs.get_mut(&job) else {
             return;
         };
+        let pause = std::mem::take(&mut pending.pause);
         if is_over || pending.is_withdrawn {
             return self.finished(now, job);
         }
-        match std::mem::take(&mut pending.pause) {
+        match pause {
             Pause::Coming => pending.pause = Pause::Away(Box::new(request)),
             // All have answered meanwhile, or nobody had to.
             Pause::Over | Pause::None | Pause::Away(_) => self.execute(job, request),

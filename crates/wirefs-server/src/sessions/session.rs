@@ -3,12 +3,17 @@
 use super::lane::Lane;
 use super::{ConnectionKey, Output, Sessions};
 use crate::blame::Parting;
+use crate::creations::Creations;
 use crate::ledger::Ledger;
-use crate::limits::{GRACE, ORPHANS_MAX, SESSIONS_MAX};
+use crate::limits::{FREE_BYTES_MAX, GRACE, ORPHANS_MAX, SESSIONS_MAX};
+use crate::notes::Noted;
+use crate::order::Order;
 use crate::tree::{Attached, SessionKey};
 use wirefs_lease::HolderKey;
+use wirefs_op::message::put::Rput;
+use wirefs_op::message::target::NOFD;
 use wirefs_op::message::version::SessionId;
-use wirefs_op::{Errno, Time, TreePath};
+use wirefs_op::{Errno, Reply, Time, TreePath};
 
 /// One session.
 #[derive(Debug)]
@@ -23,6 +28,8 @@ pub(super) struct Session {
     pub(super) attaching: usize,
     pub(super) lane: Lane,
     pub(super) ledger: Ledger,
+    /// What its changes have created, where it may name that before it knows it.
+    pub(super) creations: Creations,
     /// Whom it is to whoever leases, if it takes leases.
     pub(super) holder: Option<HolderKey>,
     /// Jobs that are not finished.
@@ -42,6 +49,11 @@ enum Life {
 }
 
 impl Session {
+    /// Whether a client speaks for it.
+    pub(super) fn is_connected(&self) -> bool {
+        matches!(self.life, Life::Connected(_))
+    }
+
     pub(super) fn expires(&self) -> Option<Time> {
         match self.life {
             Life::Waiting(until) => Some(until),
@@ -50,8 +62,32 @@ impl Session {
     }
 }
 
+impl Session {
+    /// Counts a job whose request has so many bytes; false when there is no room for it.
+    pub(super) fn begin_job(&mut self, order: Order, bytes: usize) -> bool {
+        match order {
+            Order::Free if self.free_bytes + bytes > FREE_BYTES_MAX => return false,
+            Order::Free => self.free_bytes += bytes,
+            Order::Change | Order::Turn => self.backlog_bytes += bytes,
+        }
+        self.jobs += 1;
+        true
+    }
+
+    /// A change of this number has created what its reply tells of.
+    pub(super) fn note_creation(&mut self, number: u64, reply: &Reply) {
+        if let Reply::Put(Rput { stat: Some(stat), fd, .. }) = reply {
+            self.creations.insert(number, stat.id);
+            if *fd != NOFD {
+                self.creations.opened(number, *fd);
+            }
+        }
+    }
+}
+
 impl Sessions {
-    /// Opens the session of this id, or resumes it. Tells which session it is, and whether it was known.
+    /// Opens the session of this id, with what was noted of it before, or resumes it. Tells which session it is, and whether it
+    /// is here still.
     ///
     /// # Errors
     /// There is no room, or the session's earlier connections left too much work behind.
@@ -60,6 +96,7 @@ impl Sessions {
         now: Time,
         connection: ConnectionKey,
         id: SessionId,
+        noted: Option<Noted>,
     ) -> Result<(SessionKey, bool), (Errno, Parting)> {
         if let Some(key) = self.by_id.get(&id).copied() {
             return self.resume(now, connection, key).map(|()| (key, true));
@@ -77,7 +114,8 @@ impl Sessions {
             known_to_tree: false,
             attaching: 0,
             lane: Lane::default(),
-            ledger: Ledger::default(),
+            creations: noted.as_ref().map(|noted| noted.created.clone()).unwrap_or_default(),
+            ledger: noted.map(Ledger::from).unwrap_or_default(),
             holder: None,
             jobs: 0,
             backlog_bytes: 0,
@@ -163,6 +201,9 @@ impl Sessions {
         }
         if owner.known_to_tree {
             self.outputs.push_back(Output::EndSession(session));
+        }
+        if self.keeps_notes {
+            self.outputs.push_back(Output::NotesEnd(owner.id));
         }
         self.sessions.remove(&session);
     }

@@ -1,10 +1,12 @@
 //! One test per rule of the sessions, and properties over random interleavings.
 
+mod alone;
 mod flushes;
 mod interleavings;
 mod leases;
 mod ledger;
 mod lives;
+mod notes;
 mod order;
 mod world;
 

@@ -8,10 +8,12 @@ use wirefs_op::{Stat, Time};
 impl Kernel {
     /// Takes in an answer at `now`.
     pub(crate) fn takes(&mut self, now: Time, id: CallId, answer: &Answer) {
-        if let Answer::Opened(handle, PageCache::Bypass) | Answer::Created(_, handle, PageCache::Bypass) =
-            answer
-        {
-            self.bypassing.insert(*handle);
+        match answer {
+            Answer::Opened(handle, PageCache::Bypass | PageCache::Avoid)
+            | Answer::Created(_, handle, PageCache::Bypass | PageCache::Avoid) => {
+                self.bypassing.insert(*handle);
+            }
+            _ => {}
         }
         let Some(asked) = self.asked.remove(&id) else { return };
         match (&asked.matter, answer) {

@@ -131,7 +131,8 @@ impl World {
         let (now, told) = (self.now, self.now + self.plan.lost_is_told());
         let Some(seat) = self.seats.get_mut(index) else { return };
         (seat.up_since, seat.dials) = (Some(now), 0);
-        if seat.client.is_some() && !resumed {
+        let knows_changes = resumed || attachment.ledger.is_some_and(|number| number > 0);
+        if seat.client.is_some() && !knows_changes {
             seat.last_unknown = Some(now);
         }
         let local = seat.clock(now);

@@ -2,7 +2,7 @@
 
 use crate::flaw::Flaw;
 use wirefs_op::{FileId, Reply, Stat, Time};
-use wirefs_server::{JobKey, Parked, Replies, Sessions, Stopped, Touched};
+use wirefs_server::{Found, JobKey, Parked, Replies, Sessions, Stopped, Touched};
 
 /// The replies to one job, and the leases that they give.
 pub(super) struct Granting<'a> {
@@ -38,6 +38,12 @@ impl Replies for Granting<'_> {
         }
         self.is_parked |= outcome.is_err();
         outcome
+    }
+
+    fn begins(&mut self, find: &mut dyn FnMut() -> Option<Found>) {
+        if let Some(found) = find() {
+            self.sessions.begins(self.job, &found);
+        }
     }
 
     fn grant(&mut self, stats: &mut dyn Iterator<Item = &mut Stat>) {

@@ -22,6 +22,7 @@ impl World {
         if with_machine {
             self.record.boots += 1;
             self.server.boot = BootId(self.server.boot.0 + 1);
+            self.server.notes.clear();
         }
         self.server_is_gone(with_machine);
         // What took the server away may keep a client away for longer.
@@ -87,7 +88,7 @@ impl World {
         let waits = waits && self.flaw != Some(Flaw::StartsAtOnce);
         let recovering_until = waits.then(|| now + RECOVERY);
         let terms = Terms { watch: Watch::Filesystem, recovering_until };
-        self.server.sessions = Sessions::leasing(self.server.boot, terms);
+        self.server.sessions = Sessions::leasing(self.server.boot, terms).keeping_notes();
         self.server.is_up = true;
         let life = self.server.life;
         self.note(|| format!("the server starts, recovering until {recovering_until:?}"));

@@ -30,6 +30,20 @@ impl Drop for Dir {
     }
 }
 
+#[test]
+fn contents_of_another_server_are_gone_for_good() {
+    let dir = Dir::new("server");
+    let piece = piece(1, 0, 100);
+    let mut contents = dir.open();
+    put(&mut contents, &piece);
+    contents.clear().unwrap();
+    assert!(!has(&mut contents, &piece) && dir.segments().is_empty());
+    // Those of the next are kept.
+    put(&mut contents, &piece);
+    contents.close().unwrap();
+    assert!(has(&mut dir.open(), &piece));
+}
+
 fn piece(ino: u64, offset: u64, length: u32) -> Piece {
     Piece { file: FileId { fs: 0, ino, generation: 1 }, version: 5, offset, length }
 }

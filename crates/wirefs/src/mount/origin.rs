@@ -15,14 +15,15 @@ use super::chosen::Chosen;
 use super::dial;
 use super::keeping;
 use crate::blocks::Blocks;
+use crate::failure::failure;
 
 /// Opens a tree of this process, and tells the life of what is not synced in it.
 pub(crate) type Opening = Box<dyn FnOnce() -> Result<(Arc<dyn Tree>, BootId)>>;
 
 /// What is to be mounted.
 pub(crate) enum Origin {
-    /// What a peer exports.
-    Peer(Source),
+    /// What a peer exports, and how the user wrote it.
+    Peer(Source, Vec<u8>),
     /// A tree of this process. Opened only by the process that mounts it.
     Here(Opening),
 }
@@ -45,12 +46,33 @@ impl Origin {
                 Ok((Arc::new(tree), boot))
             })));
         }
-        Ok(Origin::Peer(Source::parse(source.as_bytes())?))
+        Ok(Origin::Peer(Source::parse(source.as_bytes())?, source.as_bytes().to_vec()))
     }
 
     /// Whether whoever mounts is the only one who keeps the rights: no server does.
     pub(super) fn is_here(&self) -> bool {
         matches!(self, Origin::Here(_))
+    }
+
+    /// What it takes to bring to the peer what mounts left in their journals.
+    ///
+    /// # Errors
+    /// It is a tree of this process, or our key cannot be read.
+    pub(super) fn recovery(
+        self,
+        chosen: &Chosen,
+        plan: impl FnOnce(Arc<dyn Dial>, Vec<u8>) -> MountPlan,
+    ) -> Result<MountPlan> {
+        match self {
+            Origin::Peer(source, text) => {
+                let plan = plan(dial::of(&source, chosen)?, dial::path_below(&source));
+                Ok(MountPlan { journal: keeping::journal_of(&source, &text, false), ..plan })
+            }
+            Origin::Here(_) => Err(failure(
+                "a tree of this machine has no journal: what was changed in it is in it",
+                "name the source of a mount over a wire; `wirefs recover --list` shows what was left",
+            )),
+        }
     }
 
     /// Connects.
@@ -63,9 +85,10 @@ impl Origin {
         plan: impl FnOnce(Arc<dyn Dial>, Vec<u8>) -> MountPlan,
     ) -> Result<Reached> {
         match self {
-            Origin::Peer(source) => {
+            Origin::Peer(source, text) => {
                 let plan = plan(dial::of(&source, chosen)?, dial::path_below(&source));
-                let plan = MountPlan { store: keeping::of(&source, chosen), ..plan };
+                let journal = keeping::journal_of(&source, &text, chosen.journal);
+                let plan = MountPlan { store: keeping::of(&source, chosen), journal, ..plan };
                 Ok(Reached { connected: dial::connect(plan, &source, chosen)?, server: None })
             }
             Origin::Here(open) => {

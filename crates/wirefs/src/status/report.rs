@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use wirefs_client::{Fate, LeaseStatus, LinkState, PrefetchStatus};
-use wirefs_driver::mount::{MountStatus, StoreStatus};
+use wirefs_driver::mount::{JournalStatus, MountStatus, StoreStatus};
 use wirefs_op::message::attach::Watch;
 
 /// What does not change while a mount lives.
@@ -57,6 +57,43 @@ pub(crate) struct Report {
     pub(crate) leases: Option<Leases>,
     /// Written by programs and not yet acknowledged by the server, in bytes.
     pub(crate) unacknowledged_bytes: u64,
+    /// None where no journal is kept.
+    pub(crate) journal: Option<Journal>,
+}
+
+/// Changes that are on the local disk until the server's disk has them.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Journal {
+    /// Whether nobody else uses the tree, so that changes are done before the server has them.
+    pub(crate) alone: bool,
+    /// Changes that the server's disk does not have, as far as is known, and their bytes.
+    pub(crate) changes: u64,
+    pub(crate) bytes: u64,
+    /// Those of them that the server has not answered.
+    pub(crate) unanswered_changes: u64,
+    pub(crate) unanswered_bytes: u64,
+    /// How often the local disk was waited for.
+    pub(crate) syncs: u64,
+    /// Why nothing more is written to it; none: it is.
+    pub(crate) failed: Option<String>,
+    /// Changes of this source that were not carried out and are kept aside, by directory.
+    pub(crate) aside: BTreeMap<String, u64>,
+}
+
+impl Journal {
+    fn of(status: &JournalStatus, alone: bool) -> Journal {
+        let JournalStatus { figures, failed, syncs, kept } = status;
+        Journal {
+            alone,
+            changes: figures.records,
+            bytes: figures.bytes,
+            unanswered_changes: figures.unanswered_records,
+            unanswered_bytes: figures.unanswered_bytes,
+            syncs: *syncs,
+            failed: failed.clone(),
+            aside: kept.iter().map(|kept| (kept.dir.display().to_string(), kept.changes)).collect(),
+        }
+    }
 }
 
 /// Who the server is.
@@ -179,7 +216,7 @@ impl Leases {
 impl Report {
     /// What a mount says at this moment.
     pub(crate) fn of(status: &MountStatus, constants: &Constants) -> Report {
-        let MountStatus { mountpoint, peer, mode, deadline, snapshot, store, up_for } = status;
+        let MountStatus { mountpoint, peer, mode, deadline, snapshot, store, journal, up_for } = status;
         let counters = &snapshot.counters;
         let (connected, since) = match snapshot.link {
             LinkState::Up(since) => (true, since),
@@ -229,6 +266,7 @@ impl Report {
             prefetch: Prefetch::of(&snapshot.prefetch),
             leases: snapshot.leases.as_ref().map(Leases::of),
             unacknowledged_bytes: snapshot.unacknowledged_bytes,
+            journal: journal.as_ref().map(|journal| Journal::of(journal, snapshot.ahead.is_alone)),
         }
     }
 }

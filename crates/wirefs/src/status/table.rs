@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::Report;
-use super::report::{Counts, Disk, Leases, Prefetch};
+use super::report::{Counts, Disk, Journal, Leases, Prefetch};
 
 /// The report as lines of a name and a value.
 pub(super) fn of(report: &Report) -> String {
@@ -57,6 +57,9 @@ fn rows(report: &Report) -> Vec<(&'static str, String)> {
     }
     if let Some(leases) = leases(report.leases.as_ref(), &report.mode, report.connected) {
         rows.push(("leases", leases));
+    }
+    if let Some(journal) = &report.journal {
+        rows.push(("journal", in_journal(journal)));
     }
     if report.unacknowledged_bytes > 0 {
         rows.push((
@@ -118,6 +121,25 @@ fn on_disk(disk: &Disk) -> String {
     };
     let used = hits(disk.hits, disk.misses);
     format!("data {used}; {} of {}{taken}{damaged}", bytes(disk.bytes), bytes(disk.bytes_max))
+}
+
+fn in_journal(journal: &Journal) -> String {
+    let Journal { changes, unanswered_changes, aside, .. } = journal;
+    let held = match (changes, unanswered_changes) {
+        (0, _) => "empty: the server's disk has everything".to_owned(),
+        (_, 0) => format!("{changes} changes ({}) not yet on the server's disk", bytes(journal.bytes)),
+        _ => format!(
+            "{changes} changes ({}) not yet on the server's disk, {unanswered_changes} ({}) not yet at the server",
+            bytes(journal.bytes),
+            bytes(journal.unanswered_bytes)
+        ),
+    };
+    let failed = journal.failed.as_ref().map(|why| format!("; FAILED, nothing more is written: {why}"));
+    let kept: u64 = aside.values().sum();
+    let dirs: Vec<&str> = aside.keys().map(String::as_str).collect();
+    let aside =
+        (kept > 0).then(|| format!("; {kept} changes were NOT carried out and are in {}", dirs.join(", ")));
+    format!("{held}{}{}", failed.unwrap_or_default(), aside.unwrap_or_default())
 }
 
 fn times(count: u64) -> String {
@@ -212,6 +234,31 @@ mod tests {
         held.valid = false;
         assert!(text(&held, true).starts_with("SUSPENDED until the server answers: 12 objects"));
         assert!(text(&held, false).starts_with("SUSPENDED until the server is back: 12 objects"));
+    }
+
+    #[test]
+    fn the_journal_is_told_of() {
+        let mut journal = Journal {
+            alone: true,
+            changes: 0,
+            bytes: 0,
+            unanswered_changes: 0,
+            unanswered_bytes: 0,
+            syncs: 0,
+            failed: None,
+            aside: BTreeMap::new(),
+        };
+        assert!(in_journal(&journal).starts_with("empty"));
+        (journal.changes, journal.bytes) = (7, 2048);
+        assert_eq!(in_journal(&journal), "7 changes (2.0 KiB) not yet on the server's disk");
+        (journal.unanswered_changes, journal.unanswered_bytes) = (2, 100);
+        assert!(in_journal(&journal).ends_with("disk, 2 (100 B) not yet at the server"));
+        journal.failed = Some("no space".to_owned());
+        journal.aside.insert("/dir".to_owned(), 3);
+        let text = in_journal(&journal);
+        assert!(text.ends_with(
+            "; FAILED, nothing more is written: no space; 3 changes were NOT carried out and are in /dir"
+        ));
     }
 
     #[test]

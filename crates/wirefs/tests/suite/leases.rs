@@ -1,6 +1,7 @@
 //! Mounts that answer from what they know, as long as the server has promised to tell them first.
 
 use crate::world::{Other, Server, World, wait_for};
+use rustix::process::Signal;
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
@@ -309,4 +310,19 @@ fn a_mount_without_leases_is_told_of_nothing() {
     assert!(!world.wirefs(&["status", "mnt"]).succeeds().contains("leases"));
     world.write("mnt/a", "changed");
     assert_eq!(world.read("other/a"), "changed", "whoever changes it, the other hears of it");
+}
+
+#[test]
+fn a_server_that_ends_after_its_mounts_leaves_nothing_to_wait_for() {
+    let world = World::new();
+    world.write("export/f", "known");
+    let server = world.mounted();
+    assert_eq!(world.read("mnt/f"), "known");
+    world.wirefs(&["umount", "mnt"]).succeeds();
+    server.kill(Signal::TERM);
+    assert_eq!(server.end().code, Some(0));
+    let next = world.serve(&["--listen", &world.url()]);
+    next.kill(Signal::TERM);
+    let said = next.end();
+    assert!(!said.stderr.contains("has not ended cleanly"), "{said:?}");
 }

@@ -49,6 +49,24 @@ fn when_it_is_not_known_which_root_counts_nothing_more_is_changed() {
 }
 
 #[test]
+fn a_store_without_room_keeps_nothing_of_the_change_and_goes_on_when_there_is_room() {
+    for room in 0..2 {
+        let world = World::new();
+        world.create("f", bytes(3000, 1)).unwrap();
+        let before = world.store.all();
+        world.store.room_left.store(room, Ordering::Relaxed);
+        assert_eq!(world.create("g", bytes(3000, 2)).map(drop), Err(Errno::NoSpace), "room for {room}");
+        assert_eq!(world.store.all(), before, "room for {room}");
+        world.store.room_left.store(u64::MAX, Ordering::Relaxed);
+        // With ids that nobody has seen, which the store looks at.
+        world.create("g", bytes(3000, 2)).unwrap();
+        world.remove("f").unwrap();
+        world.audit();
+        assert_eq!(world.read("g"), Ok(bytes(3000, 2)));
+    }
+}
+
+#[test]
 fn a_store_that_failed_once_is_used_again_with_other_ids() {
     let world = World::new();
     world.store.writes_left.store(0, Ordering::Relaxed);

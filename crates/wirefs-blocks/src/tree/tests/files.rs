@@ -1,13 +1,16 @@
 //! Files, links and attributes, past what the contract of trees tries: sizes at the borders of blocks, large values.
 
 use super::world::{PAYLOAD_BYTES, World, at, bytes};
+use crate::change::CopyRange;
+use crate::tree::commit::{Purpose, quietly};
+use crate::tree::serve::Failure;
 use bytes::Bytes;
 use wirefs_op::limits::XATTR_BYTES_MAX;
 use wirefs_op::message::allocate::Tallocate;
 use wirefs_op::message::copy::Tcopy;
 use wirefs_op::message::seek::Tseek;
 use wirefs_op::message::xattr::XattrAction;
-use wirefs_op::{Errno, Kind, Reply, Request};
+use wirefs_op::{Errno, FileId, Kind, Reply, Request};
 
 /// Where a file leaves its head, where its first block ends, where its first run does.
 const BORDERS: [usize; 5] = [1240, 1378, 2 * 1378, 32 * 1378, 33 * 1378];
@@ -187,4 +190,21 @@ fn there_are_no_access_lists_and_that_is_no_failure() {
     let name = "system.posix_acl_access";
     assert_eq!(world.xattr("f", XattrAction::Read, name, Bytes::new()), Err(Errno::NoData));
     assert_eq!(world.xattr("f", XattrAction::Set, name, bytes(8, 1)), Err(Errno::NotSupported));
+}
+
+#[test]
+fn a_copy_does_not_go_on_in_other_files_with_the_same_numbers() {
+    let world = World::new();
+    let from = world.create("from", bytes(5000, 1)).unwrap().id;
+    let to = world.create("to", bytes(10, 2)).unwrap().id;
+    let copy = |from, to| {
+        let range = CopyRange { from, from_offset: 0, to, to_offset: 0, count: 5000 };
+        world.tree.change(Purpose::Fill, &mut quietly, |change| change.copy(&range), |(copied, _)| copied)
+    };
+    let other = |id: FileId| FileId { generation: id.generation + 1, ..id };
+    assert_eq!(copy(other(from), to), Err(Failure::Errno(Errno::Stale)));
+    assert_eq!(copy(from, other(to)), Err(Failure::Errno(Errno::Stale)));
+    assert_eq!(world.read("to"), Ok(bytes(10, 2)));
+    assert_eq!(copy(from, to), Ok(5000));
+    assert_eq!(world.read("to"), Ok(bytes(5000, 1)));
 }

@@ -79,3 +79,19 @@ fn a_listing_tells_what_a_look_at_each_entry_tells() {
         assert_eq!(world.stat(std::str::from_utf8(&entry.name).unwrap()), Ok(entry.stat));
     }
 }
+
+#[test]
+fn the_checkpoints_are_listed_behind_however_many_names() {
+    let world = World::new();
+    world.tree.create_checkpoint(b"one").unwrap();
+    let mut made = 0;
+    for count in [0, 1023, 1024, 3000] {
+        for number in made..count {
+            world.create(&format!("f{number}"), Bytes::new()).unwrap();
+        }
+        made = count;
+        let names = world.names("");
+        assert_eq!(names.len(), count + 1);
+        assert_eq!(names.iter().filter(|name| *name == ".checkpoints").count(), 1, "{count} names");
+    }
+}

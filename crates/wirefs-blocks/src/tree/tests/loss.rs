@@ -1,13 +1,13 @@
 //! Stores that lose blocks: the damage stays in what was in them, and is told as EIO.
 
 use super::world::{World, at, bytes};
-use crate::block::Block;
+use crate::block::{Block, Item};
 use crate::id::BlockId;
 use crate::item::Entry;
-use crate::key::Part;
+use crate::key::{Ino, Key, Part, SYSTEM};
 use crate::store::BlockStore;
 use bytes::Bytes;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use wirefs_op::{Errno, Kind};
 
 /// A tree without a cache, so that each block counts.
@@ -110,6 +110,68 @@ fn names_of_lost_objects_are_listed_and_can_be_removed() {
         assert_eq!(world.stat(path), Err(Errno::NotFound));
     }
     assert_eq!(world.list(dir).unwrap().len(), 30 - lost.iter().filter(|path| path.starts_with(dir)).count());
+}
+
+#[test]
+fn what_loses_its_names_while_it_is_late_is_removed_when_it_is_back() {
+    let world = filled();
+    let odd = |file: u8| file % 2 == 1;
+    let other_name = |path: &str| format!("also-{}", path.replace('/', "-"));
+    for (path, _) in paths().filter(|(_, file)| odd(*file)) {
+        world.link(&path, &other_name(&path)).unwrap();
+    }
+    let inos: BTreeMap<String, u64> =
+        paths().map(|(path, _)| (path.clone(), world.stat(&path).unwrap().id.ino)).collect();
+    let files: BTreeSet<u64> = inos.values().copied().collect();
+    let heads_in = |items: &[Item]| items.iter().filter(|item| item.key.part == Part::Head).count();
+    let is_of_files = |block: &Block| match block {
+        Block::Head(items) => heads_in(items) > 1 && items.iter().all(|item| files.contains(&item.key.ino.0)),
+        _ => false,
+    };
+    let of_many = blocks(&world, is_of_files).into_iter().next();
+    world.store.hold_back(of_many);
+    let late: Vec<(String, u8)> = paths().filter(|(path, _)| world.stat(path) == Err(Errno::Io)).collect();
+    assert!(late.iter().any(|(_, file)| odd(*file)) && late.iter().any(|(_, file)| !odd(*file)));
+    for (path, _) in &late {
+        world.remove(path).unwrap();
+    }
+    world.store.hold_back([]);
+    let world = world.reopened(0);
+    world.collect();
+    world.audit();
+    for (path, file) in late {
+        if odd(file) {
+            assert_eq!(world.stat(&other_name(&path)).unwrap().nlink, 1);
+            assert_eq!(world.read(&other_name(&path)), Ok(bytes(usize::from(file) * 150, file)));
+        } else {
+            let head = world.tree.look(|trees| trees.present().head(Ino(inos[&path])).map(drop));
+            assert_eq!(head.map(drop), Err(Errno::Stale), "{path}");
+        }
+    }
+    let dead = world
+        .tree
+        .look(|trees| trees.present().scan(Key::dead(Ino(0))..=Key::new(SYSTEM, Part::Dead, u64::MAX), 1));
+    assert_eq!(dead.unwrap().0, []);
+}
+
+#[test]
+fn a_directory_that_is_late_is_not_taken_for_an_empty_one() {
+    let world = filled();
+    let ino = world.stat("3").unwrap().id.ino;
+    let has_head = |block: &Block| match block {
+        Block::Head(items) => items.iter().any(|item| item.key == Key::head(Ino(ino))),
+        _ => false,
+    };
+    let head = blocks(&world, has_head);
+    assert_eq!(head.len(), 1);
+    world.mkdir("empty").unwrap();
+    world.store.hold_back(blocks(&world, has_head));
+    assert_eq!(world.stat("3").map(drop), Err(Errno::Io));
+    assert_eq!(world.rmdir("3"), Err(Errno::Io));
+    assert_eq!(world.rename("empty", "3", 0), Err(Errno::Io));
+    world.store.hold_back([]);
+    assert_eq!(world.list("3").unwrap().len(), 30);
+    world.audit();
 }
 
 #[test]

@@ -32,8 +32,14 @@ pub(super) const SESSION: u64 = 1;
 pub(super) struct FaultyStore {
     pub(super) inner: MemoryStore,
     lost: Mutex<BTreeSet<BlockId>>,
+    /// Registered, and not to be had for now.
+    late: Mutex<BTreeSet<BlockId>>,
+    /// Ids that came with a `register`, whatever came of it.
+    seen: Mutex<BTreeSet<BlockId>>,
     /// Calls of `register` and `switch_root` that are still carried out.
     pub(super) writes_left: AtomicU64,
+    /// Such calls for which there is still room.
+    pub(super) room_left: AtomicU64,
     /// What is likely to be wanted comes along.
     pub(super) takes_hints: AtomicBool,
     /// Deregistering does nothing any more.
@@ -45,7 +51,10 @@ impl FaultyStore {
         FaultyStore {
             inner,
             lost: Mutex::default(),
+            late: Mutex::default(),
+            seen: Mutex::default(),
             writes_left: AtomicU64::new(u64::MAX),
+            room_left: AtomicU64::new(u64::MAX),
             takes_hints: AtomicBool::new(false),
             keeps_all: AtomicBool::new(false),
         }
@@ -54,6 +63,11 @@ impl FaultyStore {
     pub(super) fn lose(&self, id: BlockId) {
         self.lost.lock().unwrap().insert(id);
         self.inner.deregister(&[id]);
+    }
+
+    /// Holds these blocks back, and no others.
+    pub(super) fn hold_back(&self, ids: impl IntoIterator<Item = BlockId>) {
+        *self.late.lock().unwrap() = ids.into_iter().collect();
     }
 
     pub(super) fn all(&self) -> BTreeSet<BlockId> {
@@ -67,9 +81,13 @@ impl FaultyStore {
     }
 
     fn write(&self) -> Result<(), StoreFault> {
-        let left = self.writes_left.load(Ordering::Relaxed);
-        self.writes_left.store(left.saturating_sub(1), Ordering::Relaxed);
-        if left == 0 { Err(StoreFault::Broken("it was told to")) } else { Ok(()) }
+        let take = |left: &AtomicU64| {
+            left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
+        };
+        if !take(&self.writes_left) {
+            return Err(StoreFault::Broken("it was told to"));
+        }
+        if take(&self.room_left) { Ok(()) } else { Err(StoreFault::Full) }
     }
 }
 
@@ -78,12 +96,18 @@ impl BlockStore for FaultyStore {
         self.inner.payload_bytes()
     }
     fn register(&self, blocks: &[(BlockId, Bytes)]) -> Result<(), StoreFault> {
+        let is_new = blocks.iter().all(|(id, _)| self.seen.lock().unwrap().insert(*id));
+        assert!(is_new, "an id that was seen before");
         self.write()?;
         self.inner.register(blocks)
     }
     fn retrieve(&self, wanted: &Wanted, deliver: &mut dyn FnMut(BlockId, Result<Bytes, Lost>)) {
         // Blocks come in an order of their own.
         for id in wanted.ids.iter().rev() {
+            if self.late.lock().unwrap().contains(id) {
+                deliver(*id, Err(Lost));
+                continue;
+            }
             self.inner.retrieve(&Wanted::of([*id]), deliver);
         }
         if self.takes_hints.load(Ordering::Relaxed) {

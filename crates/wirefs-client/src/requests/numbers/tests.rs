@@ -27,9 +27,9 @@ fn told(number: u64, answered: u64) -> Option<Tnumber> {
 #[test]
 fn the_first_change_of_a_connection_is_told_its_number_and_the_rest_count_on() {
     let mut numbers = agreed();
-    assert_eq!(send(&mut numbers, None), Some((0, told(0, 0))));
-    assert_eq!(send(&mut numbers, None), Some((1, None)));
+    assert_eq!(send(&mut numbers, None), Some((1, told(1, 1))));
     assert_eq!(send(&mut numbers, None), Some((2, None)));
+    assert_eq!(send(&mut numbers, None), Some((3, None)));
 }
 
 #[test]
@@ -38,14 +38,14 @@ fn what_is_sent_again_keeps_its_number_and_gaps_are_told() {
     for _ in 0..5 {
         send(&mut numbers, None);
     }
-    for answered in [0, 2] {
+    for answered in [1, 3] {
         numbers.answered(Some(answered));
     }
-    numbers.attached(Some(0), true);
-    assert_eq!(send(&mut numbers, Some(1)), Some((1, told(1, 1))));
-    assert_eq!(send(&mut numbers, Some(3)), Some((3, told(3, 1))));
-    assert_eq!(send(&mut numbers, Some(4)), Some((4, None)));
-    assert_eq!(send(&mut numbers, None), Some((5, None)));
+    numbers.attached(Some(1), true);
+    assert_eq!(send(&mut numbers, Some(2)), Some((2, told(2, 2))));
+    assert_eq!(send(&mut numbers, Some(4)), Some((4, told(4, 2))));
+    assert_eq!(send(&mut numbers, Some(5)), Some((5, None)));
+    assert_eq!(send(&mut numbers, None), Some((6, None)));
 }
 
 #[test]
@@ -53,10 +53,10 @@ fn a_change_that_was_given_up_leaves_a_gap() {
     let mut numbers = agreed();
     send(&mut numbers, None);
     send(&mut numbers, None);
-    numbers.answered(Some(0));
     numbers.answered(Some(1));
-    numbers.attached(Some(0), true);
-    assert_eq!(send(&mut numbers, None), Some((2, told(2, 2))));
+    numbers.answered(Some(2));
+    numbers.attached(Some(1), true);
+    assert_eq!(send(&mut numbers, None), Some((3, told(3, 3))));
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn a_server_that_knows_no_numbers_gets_new_ones() {
     let mut numbers = agreed();
     send(&mut numbers, None);
     numbers.attached(Some(0), false);
-    assert_eq!(send(&mut numbers, None), Some((1, told(1, 1))));
+    assert_eq!(send(&mut numbers, None), Some((2, told(2, 2))));
 }
 
 #[test]
@@ -103,13 +103,14 @@ fn the_server_is_told_in_time_what_was_answered() {
 #[test]
 fn one_change_that_is_not_answered_holds_up_those_too_far_behind_it() {
     let mut numbers = agreed();
-    assert_eq!(send(&mut numbers, None), Some((0, told(0, 0))));
+    assert_eq!(send(&mut numbers, None), Some((1, told(1, 1))));
     let mut sent = 1;
     while let Some((number, _)) = send(&mut numbers, None) {
         numbers.answered(Some(number));
         sent += 1;
     }
     assert_eq!(sent, LEDGER_MAX);
-    numbers.answered(Some(0));
-    assert_eq!(send(&mut numbers, None), Some((LEDGER_MAX, told(LEDGER_MAX, LEDGER_MAX))));
+    numbers.answered(Some(1));
+    let next = LEDGER_MAX + 1;
+    assert_eq!(send(&mut numbers, None), Some((next, told(next, next))));
 }

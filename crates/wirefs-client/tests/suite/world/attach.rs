@@ -6,50 +6,45 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 use wirefs_client::{Attachment, Client, Config};
 use wirefs_op::message::attach::Tattach;
-use wirefs_op::message::recall::Rrecall;
-use wirefs_op::message::version::{FEATURE_LEASES, FEATURE_LEDGER, SessionId, Tversion, VERSION};
+use wirefs_op::message::version::{
+    FEATURE_ALONE, FEATURE_LEASES, FEATURE_LEDGER, SessionId, Tversion, VERSION,
+};
 use wirefs_op::wire::Text;
 use wirefs_op::{NOTAG, Reply, Request, Tag, Time, TreePath};
-use wirefs_server::{ConnectionKey, Input, Tree};
+use wirefs_server::{ConnectionKey, Input};
 
 /// What a client was told.
 pub(super) struct Joined {
     pub(super) connection: ConnectionKey,
     pub(super) attachment: Attachment,
     pub(super) resumed: bool,
-    pub(super) recalls: Vec<Rrecall>,
+    /// What came unasked, behind the reply to Tattach.
+    pub(super) told: Vec<Reply>,
 }
 
 impl World {
-    /// A connection to a session: Tversion and Tattach.
-    pub(super) fn join(&mut self, session: SessionId, takes_leases: bool) -> Joined {
+    /// A connection to a session: Tversion and Tattach. Where somebody has to give way first, time passes.
+    pub(super) fn join(&mut self, session: SessionId, config: &Config) -> Joined {
         self.connections += 1;
         let connection = ConnectionKey(self.connections);
         self.handle(Input::Connected(connection));
-        let features = FEATURE_LEDGER | if takes_leases { FEATURE_LEASES } else { 0 };
+        self.arriving = Some((connection, Vec::new()));
+        let features = FEATURE_LEDGER
+            | if config.mode.takes_leases() { FEATURE_LEASES } else { 0 }
+            | if config.journal { FEATURE_ALONE } else { 0 };
         let hello = Tversion { msize: 1 << 20, version: Text::new(VERSION), features, session };
-        let frame = Request::Version(hello).encode(NOTAG);
-        self.sessions.handle(self.now, Input::Received(connection, frame.to_body()));
-        let (mut resumed, mut number) = (false, 0);
-        while let Some(output) = self.sessions.poll() {
-            match output {
-                wirefs_server::Output::Reply { reply: Reply::Version(version), .. } => {
-                    (resumed, number) = (version.resumed, version.number);
-                }
-                other => self.carry_out(other),
-            }
-        }
         let attach = Tattach { uname: Text::new(b"test"), path: TreePath::root() };
-        let frame = Request::Attach(attach).encode(Tag(0));
-        self.sessions.handle(self.now, Input::Received(connection, frame.to_body()));
-        let (mut attachment, mut recalls) = (None, Vec::new());
-        while let Some(output) = self.sessions.poll() {
-            match output {
-                wirefs_server::Output::Attach { connection, session, path, .. } => {
-                    let result = self.tree.attach(session, &path);
-                    self.sessions.handle(self.now, Input::Attached { connection, session, result });
-                }
-                wirefs_server::Output::Reply { reply: Reply::Attach(attach), .. } => {
+        self.handle(Input::Received(connection, Request::Version(hello).encode(NOTAG).to_body()));
+        self.handle(Input::Received(connection, Request::Attach(attach).encode(Tag(0)).to_body()));
+        let is_in = |replies: &[Reply]| replies.iter().any(|reply| matches!(reply, Reply::Attach(_)));
+        while !self.arriving.as_ref().is_some_and(|(_, replies)| is_in(replies)) {
+            self.step();
+        }
+        let (mut resumed, mut number, mut attachment, mut told) = (false, 0, None, Vec::new());
+        for reply in self.arriving.take().map(|(_, replies)| replies).unwrap_or_default() {
+            match reply {
+                Reply::Version(version) => (resumed, number) = (version.resumed, version.number),
+                Reply::Attach(attach) => {
                     attachment = Some(Attachment {
                         root: attach.root,
                         uid: attach.uid,
@@ -61,19 +56,23 @@ impl World {
                         leases: attach.leases,
                     });
                 }
-                wirefs_server::Output::Reply { reply: Reply::Recall(recall), .. } => recalls.push(recall),
-                other => self.carry_out(other),
+                other => told.push(other),
             }
         }
         let attachment = attachment.expect("the tree lets itself be attached");
-        Joined { connection, attachment, resumed, recalls }
+        Joined { connection, attachment, resumed, told }
     }
 
-    /// Sends what was recalled right behind the reply to Tattach.
-    pub(super) fn recall(&mut self, joined: ConnectionKey, recalls: Vec<Rrecall>) {
-        for recall in recalls {
-            self.reply(joined, NOTAG, &Reply::Recall(recall), None);
+    /// Sends what the server says right behind the reply to Tattach.
+    pub(super) fn tell(&mut self, joined: ConnectionKey, told: Vec<Reply>) {
+        for reply in told {
+            self.reply(joined, NOTAG, &reply, None);
         }
+    }
+
+    /// Another client comes, while others are there.
+    pub(crate) fn another(&mut self, config: Config) {
+        self.seat(config);
     }
 
     /// Another client.
@@ -81,10 +80,11 @@ impl World {
         let seat = self.seats.len();
         let session = SessionId([seat as u8 + 1; 16]);
         let takes_leases = config.mode.takes_leases();
-        let Joined { connection, attachment, recalls, .. } = self.join(session, takes_leases);
+        let Joined { connection, attachment, told, .. } = self.join(session, &config);
         let now = self.now;
         self.seats.push(Seat {
             client: Client::new(config, attachment, now),
+            config,
             connection: Some(connection),
             session,
             arrives: (now, now),
@@ -100,10 +100,11 @@ impl World {
             invalidated: Vec::new(),
             hang_ups: 0,
             let_go: Vec::new(),
+            journal: Vec::new(),
             disk: BTreeMap::new(),
             in_flight_max: 0,
         });
-        self.recall(connection, recalls);
+        self.tell(connection, told);
         self.after(Duration::from_millis(500), Event::Tick(seat));
     }
 
@@ -136,17 +137,17 @@ impl World {
             }
             self.seats[seat].session.0[1] += 1;
         }
-        let takes_leases = self.seats[seat].takes_leases;
-        let joined = self.join(self.seats[seat].session, takes_leases);
+        let config = self.seats[seat].config;
+        let joined = self.join(self.seats[seat].session, &config);
         assert_eq!(joined.resumed, resumed, "the server keeps sessions");
-        let Joined { connection, attachment, recalls, .. } = joined;
+        let Joined { connection, attachment, told, .. } = joined;
         let now = self.now;
         let chair = &mut self.seats[seat];
         chair.connection = Some(connection);
         chair.arrives = (now, now);
         (chair.delivered, chair.recalled) = (now, now);
         chair.client.connected(now, attachment, resumed);
-        self.recall(connection, recalls);
+        self.tell(connection, told);
         self.outputs(seat);
     }
 }

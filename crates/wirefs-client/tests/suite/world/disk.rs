@@ -54,7 +54,7 @@ impl World {
 
     /// Another one begins with that.
     pub(crate) fn come_back(&mut self, seat: usize, config: Config, listings: Vec<(FileId, Bytes)>) {
-        let joined = self.join(self.seats[seat].session, self.seats[seat].takes_leases);
+        let joined = self.join(self.seats[seat].session, &config);
         let (now, root) = (self.now, self.root());
         let chair = &mut self.seats[seat];
         chair.connection = Some(joined.connection);
@@ -63,7 +63,7 @@ impl World {
         chair.client = Client::new(config, joined.attachment, now);
         chair.client.use_store();
         chair.client.import(listings);
-        self.recall(joined.connection, joined.recalls);
+        self.tell(joined.connection, joined.told);
         self.outputs(seat);
     }
 

@@ -1,6 +1,8 @@
 //! What is agreed on with servers of several kinds, played over a carrier in memory.
 
 use super::*;
+use crate::mount::JournalPlan;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
 use wirefs_cache::Mode;
@@ -8,7 +10,7 @@ use wirefs_carrier::{Dial, memory};
 use wirefs_op::message::attach::{Leases, Rattach, Watch};
 use wirefs_op::message::recall::Rrecall;
 use wirefs_op::message::version::{BootId, FEATURE_LEDGER, Rversion};
-use wirefs_op::{FileId, Kind, Stat, Timestamp};
+use wirefs_op::{FileId, Kind, Stat};
 
 /// Nobody dials here: the carrier is there.
 struct Nowhere;
@@ -30,29 +32,19 @@ fn plan(mode: &str) -> MountPlan {
         threads: 1,
         uid: 0,
         store: None,
+        journal: None,
         gid: 0,
     }
 }
 
 fn root() -> Stat {
-    let now = Timestamp::default();
     Stat {
-        id: FileId { fs: 0, ino: 2, generation: 1 },
-        kind: Kind::Directory,
         version: 1,
         mode: 0o755,
         nlink: 2,
-        uid: 0,
-        gid: 0,
-        rdev: 0,
-        size: 0,
-        blocks: 0,
         blksize: 4096,
-        atime: now,
-        mtime: now,
-        ctime: now,
         without_xattrs: true,
-        leased: false,
+        ..Stat::blank(FileId { fs: 0, ino: 2, generation: 1 }, Kind::Directory)
     }
 }
 
@@ -109,6 +101,25 @@ fn leases_are_asked_for_where_the_mode_is_of_them() {
 fn a_server_that_did_not_agree_leases_nothing() {
     let (attached, _) = shake("lease", 0, 0);
     assert_eq!(attached.expect("attached").attachment.leases, None);
+}
+
+#[test]
+fn who_keeps_a_journal_wants_to_know_whether_it_is_alone() {
+    let wants = |mode: &str, keeps: Option<bool>| {
+        let journal = keeps.map(|keeps| JournalPlan {
+            dir: PathBuf::new(),
+            quarantine: PathBuf::new(),
+            address: Vec::new(),
+            path: Vec::new(),
+            source: Vec::new(),
+            user: 0,
+            tell: |_| {},
+            keeps,
+        });
+        features(&MountPlan { journal, ..plan(mode) }) & FEATURE_ALONE != 0
+    };
+    assert!(wants("lease", Some(true)));
+    assert!(!wants("lease", Some(false)) && !wants("lease", None) && !wants("window", Some(true)));
 }
 
 #[test]

@@ -57,6 +57,28 @@ fn what_is_being_carried_out_may_wait_again() {
 }
 
 #[test]
+fn names_to_let_go_of_come_behind_all_else_and_are_bounded() {
+    let let_go = |name: usize| Notice::LetGo(DIRECTORY, name.to_string().into_bytes());
+    let notices = filled((0..2 * LET_GO_MAX).map(let_go));
+    assert_eq!(notices.lock().let_go.len(), LET_GO_MAX);
+    assert!(notices.is_idle(), "nobody relies on it");
+    assert!(matches!(notices.next(|| false), Some(Notice::LetGo(..))));
+    notices.push(node(FILE));
+    notices.push(frame());
+    assert_eq!(drain(&notices), ["node 3", "frame"]);
+    assert!(matches!(notices.next(|| false), Some(Notice::LetGo(..))));
+}
+
+#[test]
+fn it_is_not_idle_while_something_is_about_to_be_pushed() {
+    let notices = Notices::default();
+    notices.comes();
+    assert!(!notices.is_idle());
+    notices.came();
+    assert!(notices.is_idle());
+}
+
+#[test]
 fn it_is_idle_only_once_the_last_one_is_done() {
     let notices = Arc::new(filled([entry("a")]));
     drain(&notices);

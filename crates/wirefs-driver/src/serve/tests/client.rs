@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, channel};
 use std::time::Instant;
 use wirefs_carrier::{Carrier, Class, FrameSource, Outbox, memory};
+use wirefs_op::message::alone::Ralone;
 use wirefs_op::message::attach::Tattach;
 use wirefs_op::message::commit::{CommitScope, Tcommit};
 use wirefs_op::message::flush::Tflush;
@@ -93,6 +94,37 @@ impl Client {
         let reply = client.call(Tag(0), attach(b""));
         assert!(matches!(reply, Reply::Attach(answer) if answer.leases.is_some() && answer.root.leased));
         client
+    }
+
+    /// Connects and agrees on these features, and says that it wants to attach; the answer comes later.
+    pub(super) fn coming(server: &Server, id: u8, features: u64) -> Client {
+        let client = Client::connect(server);
+        let Request::Version(hello) = version(id) else { unreachable!("version() is a Tversion") };
+        assert!(matches!(
+            client.call(NOTAG, Request::Version(Tversion { features, ..hello })),
+            Reply::Version(_)
+        ));
+        client.send(Tag(0), attach(b""));
+        client
+    }
+
+    /// It is let in.
+    pub(super) fn enters(&self) {
+        let reply = self.receive();
+        assert!(matches!(reply, (Tag(0), Reply::Attach(_))), "{reply:?}");
+    }
+
+    /// What it is told of being alone.
+    pub(super) fn receive_alone(&self) -> Ralone {
+        let (tag, reply) = self.receive();
+        let Reply::Alone(alone) = reply else { panic!("{reply:?}") };
+        assert_eq!(tag, NOTAG);
+        alone
+    }
+
+    /// Gives way.
+    pub(super) fn give_way(&self, told: &Ralone) {
+        self.send(NOTAG, Request::Recalled(Trecalled { serial: told.serial }));
     }
 
     /// Asks for the attributes of an object; whether they are leased.

@@ -13,7 +13,7 @@ use wirefs_op::message::put::Rput;
 use wirefs_op::message::target::{Fd, NOFD};
 use wirefs_op::message::version::BootId;
 use wirefs_op::wire::Data;
-use wirefs_op::{Errno, FileId, Kind, LockKind, Reply, Request, Stat, Timestamp, TreePath};
+use wirefs_op::{Errno, FileId, Kind, LockKind, Reply, Request, Stat, TreePath};
 use wirefs_server::{Attached, Replies, SessionKey, Stopped, Touched, Tree};
 
 /// Longer than anything takes that works.
@@ -220,23 +220,12 @@ fn id_of(path: &TreePath) -> FileId {
 }
 
 fn stat_of(path: &TreePath) -> Stat {
-    let at = Timestamp::default();
     Stat {
-        id: id_of(path),
-        kind: Kind::Directory,
         version: 1,
         mode: 0o755,
         nlink: 2,
-        uid: 0,
-        gid: 0,
-        rdev: 0,
-        size: 0,
-        blocks: 0,
         blksize: 4096,
-        atime: at,
-        mtime: at,
-        ctime: at,
         without_xattrs: true,
-        leased: false,
+        ..Stat::blank(id_of(path), Kind::Directory)
     }
 }

@@ -1,29 +1,18 @@
-use super::{Ahead, Claim, Next};
+use super::{Ahead, Children, Claim, Next};
 use crate::find::reading::{Directory, Found, Part, Reading, Rest};
 use crate::find::{AHEAD_BYTES_MAX, AHEAD_DIRECTORIES_MAX, LINE_BYTES_MAX};
 use bytes::Bytes;
 use std::time::{Duration, Instant};
-use wirefs_op::{FileId, Kind, Stat, Timestamp, TreePath};
+use wirefs_op::{FileId, Kind, Stat, TreePath};
 
 fn stat() -> Stat {
-    let never = Timestamp::default();
     Stat {
-        id: FileId::default(),
-        kind: Kind::Directory,
         version: 1,
         mode: 0o755,
         nlink: 2,
-        uid: 0,
-        gid: 0,
-        rdev: 0,
-        size: 0,
-        blocks: 0,
         blksize: 4096,
-        atime: never,
-        mtime: never,
-        ctime: never,
         without_xattrs: true,
-        leased: false,
+        ..Stat::blank(FileId::default(), Kind::Directory)
     }
 }
 
@@ -53,6 +42,12 @@ fn reading(children: Vec<Directory>, entries: usize) -> Reading {
     Reading { stat: stat(), is_noticed: false, part, rest: Rest::Ended, dir: None }
 }
 
+fn follow(ahead: &Ahead, directories: Vec<Directory>) {
+    let mut children = Children::default();
+    children.take(&mut Part { children: directories, ..Part::default() });
+    ahead.follow(children);
+}
+
 fn claim(ahead: &Ahead) -> Option<Claim<'_>> {
     ahead.claim_in(&mut ahead.line())
 }
@@ -78,7 +73,7 @@ fn whoever_reads_what_first_the_order_is_the_same() {
     for seed in 0..200_u64 {
         let mut dice = seed;
         let ahead = Ahead::new(u64::MAX);
-        ahead.follow(["a", "b", "c", "d"].map(directory).to_vec());
+        follow(&ahead, ["a", "b", "c", "d"].map(directory).to_vec());
         let (mut claims, mut told) = (Vec::new(), Vec::new());
         loop {
             dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -93,7 +88,7 @@ fn whoever_reads_what_first_the_order_is_the_same() {
                     Next::Nothing => break,
                     Next::Late => assert!(!claims.is_empty()),
                     Next::Unread(directory) => {
-                        ahead.follow(children(&directory));
+                        follow(&ahead, children(&directory));
                         told.push(directory.path);
                     }
                     Next::Read(directory, reading) => {
@@ -113,7 +108,7 @@ fn whoever_reads_what_first_the_order_is_the_same() {
 #[test]
 fn what_is_read_ahead_is_bounded() {
     let ahead = Ahead::new(u64::MAX);
-    ahead.follow((0..2 * AHEAD_DIRECTORIES_MAX).map(|number| directory(&format!("{number}"))).collect());
+    follow(&ahead, (0..2 * AHEAD_DIRECTORIES_MAX).map(|number| directory(&format!("{number}"))).collect());
     let claims: Vec<_> = std::iter::from_fn(|| claim(&ahead)).collect();
     assert_eq!(claims.len(), AHEAD_DIRECTORIES_MAX);
     claims.into_iter().for_each(|claim| claim.settle(Some(reading(vec![], 0))));
@@ -131,7 +126,7 @@ fn what_is_read_ahead_is_bounded() {
 #[test]
 fn nothing_is_read_ahead_beyond_the_entries_that_are_wanted() {
     let ahead = Ahead::new(10);
-    ahead.follow(["a", "b", "c", "d"].map(directory).to_vec());
+    follow(&ahead, ["a", "b", "c", "d"].map(directory).to_vec());
     claim(&ahead).unwrap().settle(Some(reading(vec![], 6)));
     ahead.count(&reading(vec![], 3).part);
     let last = claim(&ahead).unwrap();
@@ -144,21 +139,35 @@ fn a_line_that_is_full_takes_no_more() {
     let ahead = Ahead::new(u64::MAX);
     let name = "n".repeat(200);
     let many = LINE_BYTES_MAX / 300;
-    ahead.follow((0..many).map(|number| directory(&format!("{name}{number:06}"))).collect());
+    follow(&ahead, (0..many).map(|number| directory(&format!("{name}{number:06}"))).collect());
     assert!(ahead.is_cut());
     let held = ahead.waiting();
     assert!(held > many / 2 && held < many && ahead.line().bytes <= LINE_BYTES_MAX);
     for _ in 0..2 {
         assert!(matches!(next(&ahead), Next::Unread(_)));
     }
-    ahead.follow(vec![directory("a"), directory("b")]);
+    follow(&ahead, vec![directory("a"), directory("b")]);
     assert!(matches!(next(&ahead), Next::Unread(first) if first == directory("a")));
+}
+
+#[test]
+fn children_of_one_directory_that_the_line_cannot_take_are_not_gathered() {
+    let (ahead, name) = (Ahead::new(u64::MAX), "n".repeat(200));
+    let part =
+        |part: usize| (0..1000).map(|number| directory(&format!("{name}{part:03}{number:03}"))).collect();
+    let mut children = Children::default();
+    for number in 0..LINE_BYTES_MAX / 200_000 {
+        children.take(&mut Part { children: part(number), ..Part::default() });
+        assert!(children.bytes <= LINE_BYTES_MAX + 1000);
+    }
+    ahead.follow(children);
+    assert!(ahead.is_cut(), "the client must hear that there is more");
 }
 
 #[test]
 fn a_directory_whose_reader_gave_up_is_left_out() {
     let ahead = Ahead::new(u64::MAX);
-    ahead.follow(["a", "b"].map(directory).to_vec());
+    follow(&ahead, ["a", "b"].map(directory).to_vec());
     drop(claim(&ahead));
     claim(&ahead).unwrap().settle(None);
     assert!(matches!(next(&ahead), Next::Unreadable));
@@ -169,7 +178,7 @@ fn a_directory_whose_reader_gave_up_is_left_out() {
 #[test]
 fn what_a_listing_named_before_it_broke_off_is_told_of() {
     let ahead = Ahead::new(u64::MAX);
-    ahead.follow(["a", "b"].map(directory).to_vec());
+    follow(&ahead, ["a", "b"].map(directory).to_vec());
     let broken = Rest::Broken(crate::failure::Failure::Errno(wirefs_op::Errno::Io));
     let first = claim(&ahead).unwrap();
     first.settle(Some(Reading { rest: broken, ..reading(vec![directory("a/c")], 1) }));
@@ -180,7 +189,7 @@ fn what_a_listing_named_before_it_broke_off_is_told_of() {
 #[test]
 fn a_helper_learns_that_it_is_waited_for_and_that_all_is_over() {
     let ahead = Ahead::new(u64::MAX);
-    ahead.follow(vec![directory("a")]);
+    follow(&ahead, vec![directory("a")]);
     let claim = claim(&ahead).unwrap();
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| ahead.next(Instant::now() + Duration::from_secs(60)));

@@ -7,27 +7,17 @@ use wirefs_op::find_listing::{FindDirectory, FindReader, FindRecord};
 use wirefs_op::limits::{DATA_BYTES_MAX, PATH_BYTES_MAX};
 use wirefs_op::message::find::Tfind;
 use wirefs_op::message::target::Target;
-use wirefs_op::{FileId, Kind, Stat, Timestamp, TreePath};
+use wirefs_op::{FileId, Kind, Stat, TreePath};
 
 fn stat(kind: Kind, size: usize) -> Stat {
-    let never = Timestamp::default();
     Stat {
-        id: FileId::default(),
-        kind,
         version: 1,
         mode: 0o755,
         nlink: 2,
-        uid: 0,
-        gid: 0,
-        rdev: 0,
         size: size as u64,
-        blocks: 0,
         blksize: 4096,
-        atime: never,
-        mtime: never,
-        ctime: never,
         without_xattrs: true,
-        leased: false,
+        ..Stat::blank(FileId::default(), kind)
     }
 }
 

@@ -102,7 +102,7 @@ impl Round<'_, '_> {
             }
             Seen::Child(number, name) => {
                 if let Some(dir) = self.watched(number)
-                    && !self.tell_child(&dir, &name)
+                    && !self.tell_child(number, &dir, &name)
                 {
                     // What changed is at another place by now, and which object it was cannot be told.
                     self.tell_name(number, &dir, name);
@@ -111,7 +111,7 @@ impl Round<'_, '_> {
             Seen::Name(number, name) => {
                 if let Some(dir) = self.watched(number) {
                     // What is there now may have other names, or have been elsewhere until now: it changed as well.
-                    self.tell_child(&dir, &name);
+                    self.tell_child(number, &dir, &name);
                     self.tell_name(number, &dir, name);
                 }
             }
@@ -125,7 +125,7 @@ impl Round<'_, '_> {
     }
 
     fn watched(&self, number: i32) -> Option<Watched> {
-        self.source.table().by_number.get(&number).cloned()
+        self.source.watched(number)
     }
 
     /// Tells of a watched object; one that has no name left is watched no more, so that it can be freed.
@@ -146,11 +146,13 @@ impl Round<'_, '_> {
     }
 
     /// Tells of the object of this name; `false`: there is none.
-    fn tell_child(&mut self, dir: &Watched, name: &CString) -> bool {
+    fn tell_child(&mut self, number: i32, dir: &Watched, name: &CString) -> bool {
         let Ok(statx) = attributes::statx(dir.fd.as_fd(), name) else {
             return false;
         };
         let id = attributes::file_id(&statx, self.source.home);
+        // Before it is told, since it may be asked about from then on.
+        self.source.told().insert(id, number, name);
         self.telling.object(id, Some(attributes::version(&statx)));
         true
     }

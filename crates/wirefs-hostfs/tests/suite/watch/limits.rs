@@ -7,7 +7,8 @@ use rustix::thread::CapabilitySet;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use std::sync::Arc;
-use wirefs_hostfs::{HostOptions, HostTree, Outside, Shortage, WatchKind, Watcher};
+use std::sync::atomic::{AtomicBool, Ordering};
+use wirefs_hostfs::{HostOptions, HostTree, Notice, Outside, Shortage, WatchKind, Watcher};
 use wirefs_op::{FileId, TreePath};
 use wirefs_server::{SessionKey, Tree};
 
@@ -152,6 +153,60 @@ fn the_users_limit_of_watches_is_told_once_and_what_does_not_fit_is_not_watched(
     let limited = "echo 7 >/proc/sys/user/max_inotify_watches && exec \"$0\" \"$@\"";
     let test = "watch::limits::the_users_limit_of_watches_is_told_once_and_what_does_not_fit_is_not_watched";
     again(&["unshare", "--user", "--map-root-user", "sh", "-c", limited], test);
+}
+
+/// Attaches while watches that nobody relies on are let go all the time.
+fn attach_while_trimming() {
+    const KEPT: u64 = 14;
+    let scratch = Scratch::new();
+    (0..20).for_each(|number| std::fs::create_dir(scratch.path().join(format!("d{number}"))).unwrap());
+    let notice = Notice::Watched(WatchKind::Directories);
+    let tree = HostTree::open(scratch.path(), HostOptions { notice, ..HostOptions::default() }).unwrap();
+    tree.observe(Box::new(|_| ()));
+    let attach = |session: u64, dir: u64| {
+        let path = TreePath::from_bytes(format!("d{dir}").into_bytes().into()).unwrap();
+        tree.attach(SessionKey(session), &path).unwrap().root
+    };
+    // So many are watched that some are let go.
+    for number in 0..KEPT {
+        attach(number, number);
+    }
+    let is_over = AtomicBool::new(false);
+    let (mut promised, mut unwatched) = (0, 0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::SeqCst) {
+                tree.tend(&|ids| vec![false; ids.len()]);
+            }
+        });
+        for number in 0..3000 {
+            let session = 100 + number;
+            let root = attach(session, KEPT + number % 6);
+            if root.leased {
+                promised += 1;
+                tree.verify(root.id, None, &mut |outside| {
+                    let changed = wirefs_server::Outside::Changed { id: root.id, name: None, version: None };
+                    unwatched += usize::from(outside == changed);
+                });
+            }
+            tree.end(SessionKey(session));
+        }
+        is_over.store(true, Ordering::SeqCst);
+    });
+    assert!(promised > 0);
+    assert_eq!(unwatched, 0, "of {promised} roots that were promised");
+}
+
+#[test]
+fn the_root_of_who_attaches_is_promised_only_while_it_is_watched() {
+    if is_limited() {
+        return attach_while_trimming();
+    }
+    let limited = "ulimit -n 200 && exec \"$0\" \"$@\"";
+    again(
+        &["sh", "-c", limited],
+        "watch::limits::the_root_of_who_attaches_is_promised_only_while_it_is_watched",
+    );
 }
 
 #[test]

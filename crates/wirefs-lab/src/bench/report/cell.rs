@@ -24,7 +24,7 @@ pub(super) struct BulkAgainst {
 }
 
 /// Seconds; round trips beyond the local time, or for a transfer its rate and part of the bare one's; ratio to the
-/// local time.
+/// local time. Of a bare transfer that stands beside other work, all round trips.
 pub(super) fn cell(outcome: Option<Outcome>, peer: Peer, against: &Against) -> String {
     let elapsed = match outcome {
         None => return "–".to_owned(),
@@ -38,6 +38,9 @@ pub(super) fn cell(outcome: Option<Outcome>, peer: Peer, against: &Against) -> S
         parts.push(format!("{:.1} MB/s", bulk.bytes as f64 / 1e6 / seconds));
         let bare = bulk.bare.filter(|_| peer.is_remote_tree());
         parts.extend(bare.map(|bare| format!("{:.0} % of bare", 100.0 * bare.as_secs_f64() / seconds)));
+    }
+    if peer == Peer::Bare && against.bulk.is_none() && !against.rtt.is_zero() {
+        parts.push(format!("{} RTT", short(seconds / against.rtt.as_secs_f64())));
     }
     if let Some(local) = against.local.filter(|_| peer.is_remote_tree()) {
         if against.bulk.is_none() && !against.rtt.is_zero() {

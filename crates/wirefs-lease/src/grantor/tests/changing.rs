@@ -109,6 +109,22 @@ fn a_parked_job_that_ends_lets_go_of_all() {
 }
 
 #[test]
+fn what_a_job_touched_counts_as_changed_when_it_goes_on_although_it_was_parked() {
+    let mut bench = Bench::new(&[A, B]);
+    bench.grant(B, F);
+    bench.grantor.begin(JobKey(2));
+    assert_eq!(bench.touch(1, A, &[whole(F)]), Touch::Parked);
+    bench.grantor.went_on(JobKey(1));
+    bench.grantor.end(JobKey(1));
+    assert_eq!(
+        bench.grantor.grant(bench.now, JobKey(2), B, &[F, G]),
+        [false, true],
+        "read before the change"
+    );
+    assert_eq!(bench.read(B, &[F]), [true]);
+}
+
+#[test]
 fn after_an_unclean_end_no_change_passes_before_all_leases_have_run_out() {
     let until = Time(0) + Duration::from_secs(20);
     let mut bench = Bench::new(&[]);

@@ -3,6 +3,7 @@
 use super::*;
 use wirefs_op::limits::RECALL_ITEMS_MAX;
 use wirefs_op::message::allocate::{Rallocate, Tallocate};
+use wirefs_op::message::alone::Ralone;
 use wirefs_op::message::attach::{Leases, Rattach, Tattach, Watch};
 use wirefs_op::message::commit::{CommitScope, Rcommit, Tcommit};
 use wirefs_op::message::copy::{Rcopy, Tcopy};
@@ -68,6 +69,7 @@ fn conversation_reply() -> BoxedStrategy<Reply> {
         Just(Reply::Flush(Rflush {})),
         Just(Reply::Ping(Rping {})),
         (long(), recalled()).prop_map(|(serial, items)| Reply::Recall(Rrecall { serial, items })),
+        (long(), any::<bool>()).prop_map(|(serial, alone)| Reply::Alone(Ralone { serial, alone })),
     ]
     .boxed()
 }

@@ -90,6 +90,10 @@ impl Observer {
                     assert!(self.ended.insert(session), "ended twice");
                 }
                 Output::Verify { .. } => unreachable!("nothing is leased"),
+                Output::Recollect { .. } | Output::Note(..) | Output::NotesEnd(_) => {
+                    unreachable!("nothing is noted")
+                }
+                Output::Waits(_) | Output::GivesWay => unreachable!("there are no neighbours"),
                 Output::Close { connection, .. } => self.gone(connection),
             }
         }

@@ -8,9 +8,11 @@ use crate::blame::{Parting, PeerFault};
 use crate::limits::BACKLOG_WAITING_BYTES_MAX;
 use crate::sessions::{Input, Output, Sessions, Terms};
 use crate::tree::{Outside, Parked, Touched};
+use wirefs_op::limits::REQUESTS_MAX;
 use wirefs_op::message::attach::{Leases, Watch};
 use wirefs_op::message::recall::RecallItem;
-use wirefs_op::{NOTAG, Request, Tag};
+use wirefs_op::message::version::FEATURE_LEASES;
+use wirefs_op::{NOTAG, Reply, Request, Tag};
 
 fn whole(ino: u64) -> Vec<RecallItem> {
     vec![RecallItem { id: id(ino), name: None }]
@@ -77,6 +79,17 @@ fn answers_to_recalls_that_never_were_do_no_harm() {
     for serial in [0, 1, u64::MAX] {
         assert!(world.receive(A, NOTAG, recalled(serial)).is_empty());
     }
+}
+
+#[test]
+fn remarks_are_taken_although_all_tags_are_in_use() {
+    let mut world = two();
+    let (job, serial) = parked(&mut world, 7);
+    world.handle(Input::Parked(job.key, job.request.clone()));
+    for tag in 0..REQUESTS_MAX {
+        world.execute(A, Tag(u16::try_from(tag).unwrap()), stat());
+    }
+    assert_eq!(executed(&world.receive(A, NOTAG, recalled(serial))), Some(anew(job)));
 }
 
 #[test]
@@ -257,6 +270,24 @@ fn draining_server_takes_all_leases_back() {
 }
 
 #[test]
+fn draining_server_promises_nothing_to_who_attaches() {
+    let mut world = World::leasing();
+    let mut hello = version_body(1, 1 << 20);
+    hello.features = FEATURE_LEASES;
+    world.receive(A, NOTAG, Request::Version(hello));
+    let outputs = world.receive(A, Tag(0), attach(b""));
+    let [Output::Attach { connection, session, .. }] = *outputs.as_slice() else { panic!("{outputs:?}") };
+    world.handle(Input::Drain);
+    let mut attached = root();
+    attached.root.leased = true;
+    let outputs = world.handle(Input::Attached { connection, session, result: Ok(attached) });
+    let [Output::Reply { reply: Reply::Attach(answer), .. }] = outputs.as_slice() else {
+        panic!("{outputs:?}")
+    };
+    assert!(!answer.root.leased && !world.sessions.are_leases_out());
+}
+
+#[test]
 fn server_that_stops_waits_for_nobody_who_is_cut_off() {
     let mut world = two();
     let (job, _) = parked(&mut world, 7);
@@ -293,6 +324,19 @@ fn more_is_taken_off_the_wire_while_a_change_waits_for_others() {
 }
 
 #[test]
+fn change_that_goes_on_instead_of_waiting_is_not_granted_to_who_read_before_it() {
+    let mut world = two();
+    assert!(world.learn(A, id(7)));
+    let before = world.execute(A, Tag(5), stat());
+    let job = world.execute(B, Tag(1), put(0));
+    assert_eq!(world.touch(job.key, &[Touched::object(id(7))]).0, Err(Parked));
+    world.handle(Input::Finished(job.key));
+    assert!(!world.grant(before.key, id(7)));
+    world.handle(Input::Finished(before.key));
+    assert!(world.learn(A, id(7)));
+}
+
+#[test]
 fn what_was_touched_alone_counts_for_those_who_come_later() {
     let mut world = World::leasing();
     world.join_leasing(A, 1);
@@ -307,6 +351,23 @@ fn what_was_touched_alone_counts_for_those_who_come_later() {
     world.handle(Input::Parked(other.key, other.request.clone()));
     assert_eq!(executed(&world.handle(Input::Finished(job.key))), Some(anew(other)));
     assert!(world.learn(B, id(7)));
+}
+
+#[test]
+fn who_is_alone_hears_of_what_its_own_change_does_without_its_knowing() {
+    let mut world = World::leasing();
+    world.join_leasing(A, 1);
+    assert!(world.learn(A, id(7)) && world.learn(A, id(8)));
+    let job = world.execute(A, Tag(1), put(0));
+    assert_eq!(world.touch(job.key, &[Touched::name(id(3), b"n"), Touched::object(id(8))]), (Ok(()), vec![]));
+    let (outcome, outputs) = world.touch(job.key, &[Touched::named_besides(id(7))]);
+    assert_eq!(outcome, Ok(()), "it waits for nobody");
+    assert!(matches!(recalls(&outputs).as_slice(), [(A, _, items)] if *items == whole(7)), "{outputs:?}");
+    // All that the job touched counts for who comes before its end.
+    world.join_leasing(B, 2);
+    assert!(!world.learn(B, id(8)) && !world.learn(B, id(3)));
+    world.handle(Input::Finished(job.key));
+    assert!(world.learn(B, id(8)));
 }
 
 #[test]

@@ -3,10 +3,11 @@
 use super::world::*;
 use crate::blame::PeerFault;
 use crate::sessions::{ConnectionKey, Input, Output};
-use wirefs_op::limits::LEDGER_MAX;
+use wirefs_op::limits::{LEDGER_MAX, REQUESTS_MAX};
 use wirefs_op::message::error::Rerror;
 use wirefs_op::message::number::Tnumber;
-use wirefs_op::{Errno, NOTAG, Reply, Request, Tag};
+use wirefs_op::message::remove::Rremove;
+use wirefs_op::{Errno, NOTAG, Reply, Request, Stat, Tag};
 
 const C: ConnectionKey = ConnectionKey(3);
 
@@ -91,6 +92,28 @@ fn a_reply_that_nobody_waits_for_is_kept_for_who_comes_back() {
     assert_eq!(world.receive(B, Tag(2), put(1)), [sent(B, Tag(2), Errno::Io)]);
 }
 
+/// Attributes that were promised over a connection are not promised over the next one.
+#[test]
+fn a_reply_that_is_given_again_promises_nothing() {
+    let leased = |leased| {
+        let dir = Some(Stat { leased, ..root().root });
+        Reply::Remove(Rremove { dir })
+    };
+    let mut world = numbered();
+    let first = world.execute(A, Tag(1), put(1)).key;
+    assert!(world.receive(A, Tag(2), put(2)).is_empty());
+    let outputs = world.handle(Input::Answered(first, leased(true)));
+    assert_eq!(outputs, [Output::Reply { connection: A, tag: Tag(1), reply: leased(true) }]);
+    let second = executed(&world.handle(Input::Finished(first))).unwrap();
+    assert!(world.join(C, 1));
+    world.receive(C, NOTAG, number(1, 1));
+    let again = |tag, reply| Output::Reply { connection: C, tag, reply };
+    assert_eq!(world.receive(C, Tag(5), put(1)), [again(Tag(5), leased(false))]);
+    // It was granted before the connection broke.
+    assert!(world.receive(C, Tag(6), put(2)).is_empty());
+    assert_eq!(world.handle(Input::Answered(second.key, leased(true))), [again(Tag(6), leased(false))]);
+}
+
 #[test]
 fn a_session_that_was_not_known_begins_with_any_number() {
     let mut world = World::attached();
@@ -120,6 +143,19 @@ fn only_changes_are_numbered() {
     world.join(B, 1);
     world.receive(B, NOTAG, number(1, 1));
     assert!(world.receive(B, Tag(9), put(1)).is_empty(), "it is the one that waits");
+}
+
+#[test]
+fn a_number_is_taken_although_all_tags_are_in_use() {
+    let mut world = numbered();
+    let job = world.execute(A, Tag(0), put(1));
+    for tag in 1..REQUESTS_MAX {
+        world.execute(A, Tag(u16::try_from(tag).unwrap()), stat());
+    }
+    assert!(world.receive(A, NOTAG, number(5, 1)).is_empty());
+    world.handle(Input::Answered(job.key, reply(Errno::Io)));
+    world.handle(Input::Finished(job.key));
+    world.execute(A, Tag(0), put(5));
 }
 
 #[test]

@@ -18,7 +18,7 @@ use wirefs_op::message::version::{BootId, FEATURE_LEASES, FEATURE_LEDGER, Sessio
 use wirefs_op::wire::{Data, Text};
 use wirefs_op::{
     Errno, FileId, Kind, LockFamily, LockKind, LockRange, NOTAG, Reply, Request, SetStat, Stat, Tag, Time,
-    Timestamp, TreePath,
+    TreePath,
 };
 
 pub(super) const A: ConnectionKey = ConnectionKey(1);
@@ -282,25 +282,14 @@ pub(super) fn ping() -> Request {
 }
 
 pub(super) fn root() -> Attached {
-    let at = Timestamp::default();
     Attached {
         root: Stat {
-            id: FileId::default(),
-            kind: Kind::Directory,
             version: 1,
             mode: 0o755,
             nlink: 2,
-            uid: 0,
-            gid: 0,
-            rdev: 0,
-            size: 0,
-            blocks: 0,
             blksize: 4096,
-            atime: at,
-            mtime: at,
-            ctime: at,
             without_xattrs: true,
-            leased: false,
+            ..Stat::blank(FileId::default(), Kind::Directory)
         },
         uid: 0,
         gid: 0,

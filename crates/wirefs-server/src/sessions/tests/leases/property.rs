@@ -163,6 +163,8 @@ impl Play {
                 }
                 Output::Reply { .. } | Output::Attach { .. } | Output::Stop(_) => {}
                 Output::EndSession(_) | Output::Verify { .. } => {}
+                Output::Recollect { .. } | Output::Note(..) | Output::NotesEnd(_) => {}
+                Output::Waits(_) | Output::GivesWay => {}
             }
         }
     }

@@ -1,0 +1,419 @@
+//! Being ahead of the server: changes that were answered before it has them (`docs/design/0015-ahead-of-the-server.md`).
+//!
+//! ```text
+//!   alone, a change whose outcome is certain  ->  journal, answer; the request follows in order      (ahead)
+//!   its reply comes, and it was the last      ->  the server's word counts again
+//!   others come                               ->  nothing new; once all is answered, the server is told
+//! ```
+//!
+//! INVARIANT: what a mount that is ahead shows of an object is what its own changes made of the last that the server told under a
+//! lease; nobody else sees or changes the tree before all of those changes are there.
+
+use crate::core::{Client, Lane, Output};
+use crate::operation::Pending;
+use std::collections::{BTreeMap, VecDeque};
+use wirefs_cache::NodeId;
+use wirefs_op::message::alone::Ralone;
+use wirefs_op::message::commit::{CommitScope, Tcommit};
+use wirefs_op::message::get::GetMode;
+use wirefs_op::message::lock::LockAction;
+use wirefs_op::message::recall::Trecalled;
+use wirefs_op::message::statfs::Tstatfs;
+use wirefs_op::message::target::Target;
+use wirefs_op::message::version::BootId;
+use wirefs_op::message::xattr::XattrAction;
+use wirefs_op::{Errno, FileId, NOTAG, Request, Stat, Time, Timestamp, TreePath};
+
+/// Changes that were issued and are not answered, at most: past it a change waits for the server, as if nobody were ahead.
+const ISSUED_MAX: usize = 16 * 1024;
+/// Objects of which something is shown that the server would tell otherwise, at most.
+const TOLD_MAX: usize = 128 * 1024;
+/// Room that the server's disk has to have beyond all that is on its way, in bytes and in inodes. What is answered early cannot be
+/// told to have found no room.
+const ROOM_BYTES: u64 = 64 * 1024 * 1024;
+const ROOM_FILES: u64 = 1024;
+/// For how long what the server said of its room counts.
+const ROOM_FOR: std::time::Duration = std::time::Duration::from_secs(5);
+/// With so long nothing issued, the server's disk is asked for.
+const DURABLE_IDLE: std::time::Duration = std::time::Duration::from_secs(1);
+/// While changes go on, it is asked for so often.
+const DURABLE_AFTER: std::time::Duration = std::time::Duration::from_secs(20);
+/// Late errors that are remembered for `wirefs status`.
+const LATE_MAX: usize = 64;
+
+/// A change that the server refused after its program was told that it was done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LateError {
+    /// What was asked for.
+    pub what: &'static str,
+    /// Of what, below the mount's root.
+    pub path: TreePath,
+    /// What the server said.
+    pub errno: Errno,
+    /// When.
+    pub at: Time,
+}
+
+/// What is shown of an object instead of what the server says, so that it does not change for those who saw it before the server had
+/// it.
+#[derive(Clone, Copy, Debug)]
+struct Told {
+    ino: u64,
+    /// The times count while the object is of this version.
+    version: u64,
+    mtime: Timestamp,
+    ctime: Timestamp,
+}
+
+/// A change that is answered and not confirmed.
+#[derive(Clone, Debug)]
+pub(crate) struct Unconfirmed {
+    /// The objects that it changes; each is held, and being written.
+    pub(crate) nodes: Vec<NodeId>,
+    /// The names that it changes.
+    pub(crate) names: Vec<(NodeId, Vec<u8>)>,
+    /// What it makes.
+    pub(crate) makes: Option<Made>,
+    pub(crate) path: TreePath,
+    pub(crate) what: &'static str,
+}
+
+/// An object that the server does not have yet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Made {
+    pub(crate) node: NodeId,
+    /// The open file that made it, which gets the server's fd.
+    pub(crate) handle: Option<crate::call::Handle>,
+}
+
+/// How far this client is ahead.
+#[derive(Debug, Default)]
+pub(crate) struct Ahead {
+    /// Nobody else sees or changes the tree before this client was asked.
+    is_alone: bool,
+    /// Others wait: to be told once everything is answered.
+    shares: Option<u64>,
+    /// A foreseen reply is being taken in.
+    pub(crate) foresees: bool,
+    pub(crate) unconfirmed: BTreeMap<u64, Unconfirmed>,
+    /// Changes issued while ahead, and how many of them are answered, over the life of the mount.
+    issued: u64,
+    answered: u64,
+    /// Requests that would overtake them, and how many have to be answered first.
+    held: VecDeque<(Request, Pending, u64)>,
+    told: BTreeMap<FileId, Told>,
+    told_order: VecDeque<FileId>,
+    /// Bytes and inodes taken since the server said how much room there is.
+    taken: (u64, u64),
+    asks_room: bool,
+    late: VecDeque<LateError>,
+    pub(crate) late_count: u64,
+    durable: Durable,
+}
+
+/// How far the server's disk has what was changed.
+#[derive(Debug, Default)]
+struct Durable {
+    /// It has all changes below this number.
+    below: u64,
+    /// It is being asked to.
+    asked: bool,
+    asked_at: Time,
+    /// The number of the next change when it was last looked at, and since when it is that.
+    seen: u64,
+    seen_at: Time,
+}
+
+impl Ahead {
+    /// A change was issued that its program does not wait for.
+    pub(crate) fn issued(&mut self, bytes: u64, files: u64) {
+        self.issued += 1;
+        self.taken = (self.taken.0 + bytes, self.taken.1 + files);
+    }
+
+    /// It was answered.
+    pub(crate) fn answered(&mut self) {
+        self.answered += 1;
+    }
+
+    /// Whether any is on its way.
+    pub(crate) fn is_any(&self) -> bool {
+        self.answered < self.issued
+    }
+
+    pub(crate) fn outstanding(&self) -> u64 {
+        self.issued - self.answered
+    }
+
+    pub(crate) fn is_alone(&self) -> bool {
+        self.is_alone
+    }
+
+    pub(crate) fn late(&self) -> impl Iterator<Item = &LateError> {
+        self.late.iter()
+    }
+
+    pub(crate) fn held(&self) -> usize {
+        self.held.len()
+    }
+
+    fn tell(&mut self, id: FileId, told: Told) {
+        if self.told.insert(id, told).is_none() {
+            self.told_order.push_back(id);
+            if self.told_order.len() > TOLD_MAX
+                && let Some(oldest) = self.told_order.pop_front()
+            {
+                self.told.remove(&oldest);
+            }
+        }
+    }
+
+    /// The attributes as they were shown before the server had the object.
+    pub(crate) fn shown(&self, stat: &Stat) -> Stat {
+        match self.told.get(&stat.id) {
+            Some(told) if told.version == stat.version => {
+                Stat { mtime: told.mtime, ctime: told.ctime, ..*stat }
+            }
+            _ => *stat,
+        }
+    }
+
+    /// An own change is shown from now on, which has in it what was shown before.
+    fn shows_own(&mut self, id: FileId) {
+        if let Some(told) = self.told.get_mut(&id) {
+            told.version = 0;
+        }
+    }
+
+    /// The inode number that it was shown by.
+    pub(crate) fn shown_ino(&self, id: FileId) -> Option<u64> {
+        self.told.get(&id).map(|told| told.ino)
+    }
+}
+
+impl Client {
+    /// Whether a change whose outcome is certain may be answered now.
+    pub(crate) fn may_be_ahead(&self) -> bool {
+        self.config.journal
+            && self.ahead.is_alone
+            && !self.attachment.read_only
+            && self.leases.are_valid(self.now)
+            && self.requests.len() < ISSUED_MAX
+            && self.has_room()
+    }
+
+    /// Whether the server's disk will surely take what is on its way, and more.
+    fn has_room(&self) -> bool {
+        let Some((figures, _)) = self.figures else { return false };
+        let bytes = figures.blocks_available.saturating_mul(u64::from(figures.block_bytes));
+        let is_unlimited = figures.files == 0;
+        bytes >= self.ahead.taken.0.saturating_add(self.files.unacknowledged()).saturating_add(ROOM_BYTES)
+            && (is_unlimited || figures.files_free >= self.ahead.taken.1.saturating_add(ROOM_FILES))
+    }
+
+    /// Whether what this client knows of the node is what counts: own changes of it are on their way, and nobody else's can be.
+    pub(crate) fn is_ahead(&self, node: NodeId) -> bool {
+        self.files.is_ahead(node) && self.names.node(node).is_some_and(|known| known.known.is_some())
+    }
+
+    /// Whether an own change of the node may be shown before the server has it.
+    pub(crate) fn can_be_ahead(&self, node: NodeId) -> bool {
+        self.may_be_ahead() && self.is_fresh(node)
+    }
+
+    /// An own change of the node is about to be shown: what is shown of it is what is known from now on.
+    pub(crate) fn shows_own(&mut self, node: NodeId) {
+        let Some(known) = self.names.node_mut(node) else { return };
+        known.stat = self.ahead.shown(&known.stat);
+        self.ahead.shows_own(known.stat.id);
+    }
+
+    /// An own change of the node is on its way whose outcome is known.
+    pub(crate) fn goes_ahead(&mut self, node: NodeId) {
+        self.shows_own(node);
+        self.files.write_sent(node, 0);
+        self.files.set_ahead(node);
+        self.names.hold(node);
+    }
+
+    /// The time of day.
+    pub(crate) fn time_of_day(&self) -> Timestamp {
+        let nanos = u64::from(self.config.day.nanos) + self.now.0;
+        Timestamp {
+            secs: self.config.day.secs + i64::try_from(nanos / 1_000_000_000).unwrap_or(i64::MAX),
+            nanos: (nanos % 1_000_000_000) as u32,
+        }
+    }
+
+    /// The server says whether others are there.
+    pub(crate) fn alone_told(&mut self, told: Ralone) {
+        if told.alone {
+            (self.ahead.is_alone, self.ahead.shares) = (true, None);
+            self.ask_room();
+        } else {
+            (self.ahead.is_alone, self.ahead.shares) = (false, Some(told.serial));
+            self.share();
+        }
+    }
+
+    /// Others wait for what this client has changed: they are let on once all of it is answered.
+    pub(crate) fn share(&mut self) {
+        let Some(serial) = self.ahead.shares.filter(|_| !self.ahead.is_any() && !self.requests.any_change())
+        else {
+            return;
+        };
+        self.ahead.shares = None;
+        let request = Request::Recalled(Trecalled { serial });
+        let frame = request.encode(NOTAG);
+        self.counters.count(&request);
+        self.transmit(frame, Lane::Changes);
+    }
+
+    /// The connection is lost, or another one is there.
+    pub(crate) fn alone_lost(&mut self) {
+        (self.ahead.is_alone, self.ahead.shares) = (false, None);
+        self.ahead.asks_room = false;
+    }
+
+    /// Asks how much room there is, where that is not known well enough.
+    pub(crate) fn watch_room(&mut self) {
+        let is_old = self.figures.is_none_or(|(_, at)| self.now >= at + ROOM_FOR);
+        if self.ahead.is_alone && self.config.journal && is_old && self.ahead.taken != (0, 0) {
+            self.ask_room();
+        }
+    }
+
+    fn ask_room(&mut self) {
+        if !self.ahead.asks_room && self.link.is_up() && self.config.journal {
+            self.ahead.asks_room = true;
+            let target = Target::at(TreePath::root());
+            self.send(Request::Statfs(Tstatfs { target }), Pending::Room);
+        }
+    }
+
+    /// The server has said how much room there is, all that it has by then counted.
+    pub(crate) fn room_told(&mut self, is_told: bool) {
+        self.ahead.asks_room = false;
+        if is_told {
+            self.ahead.taken = (0, 0);
+        }
+    }
+
+    /// Requests that are not changes go behind those that are on their way: what they tell must have them in it. Hands it back where it
+    /// may be sent.
+    pub(crate) fn behind(&mut self, mut request: Request, pending: Pending) -> Option<(Request, Pending)> {
+        if !self.ahead.is_any() {
+            return Some((request, pending));
+        }
+        let waits = match &mut request {
+            Request::Get(get) => {
+                get.mode = get.mode.and(GetMode::ORDERED);
+                false
+            }
+            Request::Xattr(xattr) => matches!(xattr.action, XattrAction::Read | XattrAction::List),
+            Request::Lock(lock) => matches!(lock.action, LockAction::Test | LockAction::Wait),
+            Request::Seek(_) | Request::Find(_) => true,
+            Request::Version(_)
+            | Request::Attach(_)
+            | Request::Flush(_)
+            | Request::Ping(_)
+            | Request::Put(_)
+            | Request::Remove(_)
+            | Request::Rename(_)
+            | Request::Link(_)
+            | Request::Statfs(_)
+            | Request::Allocate(_)
+            | Request::Copy(_)
+            | Request::Commit(_)
+            | Request::Recalled(_)
+            | Request::Number(_) => false,
+        };
+        if !waits {
+            return Some((request, pending));
+        }
+        self.ahead.held.push_back((request, pending, self.ahead.issued));
+        None
+    }
+
+    /// Sends what waited for changes that are answered by now.
+    pub(crate) fn release_held(&mut self) {
+        while self.ahead.held.front().is_some_and(|(.., until)| *until <= self.ahead.answered) {
+            let Some((request, pending, _)) = self.ahead.held.pop_front() else { return };
+            self.requests.wait(request, pending);
+        }
+    }
+
+    /// The server's word on an object counts again: `stat`. What was shown before goes on to be shown where it differs in what nobody
+    /// changed.
+    pub(crate) fn caught_up(&mut self, before: &Stat, stat: &Stat) {
+        let is_other = before.mtime != stat.mtime || before.ctime != stat.ctime;
+        let shown = self.ahead.shown_ino(before.id).or_else(|| {
+            let is_provisional = before.id != stat.id;
+            is_provisional.then(|| self.present(before).id.ino)
+        });
+        if is_other || shown.is_some() {
+            let ino = shown.unwrap_or_else(|| self.present(stat).id.ino);
+            let told = Told { ino, version: stat.version, mtime: before.mtime, ctime: before.ctime };
+            self.ahead.tell(stat.id, told);
+        }
+    }
+
+    /// The object `made` has this number at the server.
+    pub(crate) fn identified(&mut self, node: NodeId, stat: &Stat) {
+        let Some(before) = self.names.node(node).map(|known| known.stat) else { return };
+        let shown = self.present(&before).id.ino;
+        self.ahead.tell(stat.id, Told { ino: shown, version: 0, mtime: before.mtime, ctime: before.ctime });
+        self.names.identified(node, stat.id);
+        self.files.identified(node, before.version, stat.version);
+        for (dir, name) in self.names.links(node) {
+            self.directories.identified(dir, &name, before.id, stat.id);
+        }
+    }
+
+    /// Whether `close` need not wait for the server to have what was written: the journal has it, and nobody else sees the file before the
+    /// server does.
+    pub(crate) fn closes_ahead(&self, node: NodeId) -> bool {
+        self.files.is_ahead(node) && self.may_be_ahead() && self.config.mode.publish.is_behind()
+    }
+
+    /// Now and then, and when nothing else is to be done, the server is asked to bring everything to its disk, so that the journal need
+    /// not keep it.
+    pub(crate) fn watch_durable(&mut self) {
+        let next = self.requests.next_number();
+        if !self.config.journal || !self.requests.is_numbered() || !self.link.is_up() {
+            return;
+        }
+        let durable = &mut self.ahead.durable;
+        if next != durable.seen {
+            (durable.seen, durable.seen_at) = (next, self.now);
+        }
+        let is_idle = self.now >= durable.seen_at + DURABLE_IDLE && !self.requests.any_change();
+        let is_due = is_idle || self.now >= durable.asked_at + DURABLE_AFTER;
+        if durable.asked || next <= durable.below || !is_due {
+            return;
+        }
+        (durable.asked, durable.asked_at) = (true, self.now);
+        let target = Target::at(TreePath::root());
+        self.send(
+            Request::Commit(Tcommit { target, scope: CommitScope::Filesystem }),
+            Pending::Durable(next),
+        );
+    }
+
+    /// The server's disk has all changes below a number; `boot` is the server's then, `None` where it failed.
+    pub(crate) fn are_durable(&mut self, below: u64, boot: Option<BootId>) {
+        self.ahead.durable.asked = false;
+        if boot == Some(self.attachment.boot) && below > self.ahead.durable.below {
+            self.ahead.durable.below = below;
+            self.output(Output::JournalForget(below));
+        }
+    }
+
+    pub(crate) fn note_late(&mut self, what: &'static str, path: TreePath, errno: Errno) {
+        if self.ahead.late.len() >= LATE_MAX {
+            self.ahead.late.pop_front();
+        }
+        self.ahead.late_count += 1;
+        self.ahead.late.push_back(LateError { what, path, errno, at: self.now });
+    }
+}

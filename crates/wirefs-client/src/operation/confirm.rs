@@ -1,0 +1,135 @@
+//! The reply to a change that its program was told the outcome of long ago: the server's word counts again, or it was wrong.
+
+use crate::ahead::Unconfirmed;
+use crate::call::Invalidate;
+use crate::core::Client;
+use crate::operation::{attributes, open, release, write};
+use wirefs_cache::{Known, NodeId};
+use wirefs_op::message::put::Rput;
+use wirefs_op::{Errno, Reply, Request, Stat, Time};
+
+/// It is as foreseen.
+pub(crate) fn finish(client: &mut Client, number: u64, sent: Time, request: &Request, reply: &Reply) {
+    let Some(unconfirmed) = client.ahead.unconfirmed.remove(&number) else { return };
+    client.ahead.answered();
+    let written = answered(client, &unconfirmed);
+    if let (Some(made), Reply::Put(put)) = (unconfirmed.makes, reply) {
+        if let Some(stat) = &put.stat {
+            client.identified(made.node, stat);
+        }
+        match made.handle {
+            Some(handle) => open::take_fd(client, handle, put.stat.map(|stat| stat.id), put.fd),
+            None => release::give_back(client, put.stat.map(|stat| stat.id), put.fd, true),
+        }
+    }
+    let told = told(client, &unconfirmed, request, reply);
+    for node in written {
+        let stat = told.iter().find(|(told, _)| *told == node).map(|(_, stat)| stat);
+        let before = match reply {
+            Reply::Put(put) if unconfirmed.makes.is_none() => Some(put.before),
+            _ => None,
+        };
+        caught_up(client, node, before, stat, sent);
+        write::goes_on(client, node);
+    }
+}
+
+/// The objects are not being changed by this any more.
+fn answered(client: &mut Client, unconfirmed: &Unconfirmed) -> Vec<NodeId> {
+    let made = unconfirmed.makes.map(|made| made.node);
+    let nodes: Vec<NodeId> = unconfirmed.nodes.iter().copied().chain(made).collect();
+    for node in &nodes {
+        client.files.write_answered(*node, 0);
+    }
+    nodes
+}
+
+/// What the reply tells of which node.
+fn told(client: &Client, unconfirmed: &Unconfirmed, request: &Request, reply: &Reply) -> Vec<(NodeId, Stat)> {
+    let dir = |index: usize| unconfirmed.names.get(index).map(|(dir, _)| *dir);
+    let stats: Vec<(Option<NodeId>, Option<Stat>)> = match (request, reply) {
+        (_, Reply::Put(Rput { stat, dir: dir_stat, .. })) => match unconfirmed.makes {
+            Some(made) => vec![(Some(made.node), *stat), (dir(0), *dir_stat)],
+            None => vec![(unconfirmed.nodes.first().copied(), *stat)],
+        },
+        (_, Reply::Remove(removed)) => vec![(dir(0), removed.dir)],
+        (_, Reply::Link(linked)) => {
+            vec![(unconfirmed.nodes.last().copied(), linked.stat), (dir(0), linked.dir)]
+        }
+        (_, Reply::Rename(renamed)) => {
+            let moved = renamed.stat.and_then(|stat| client.names.of_file(stat.id));
+            vec![(moved, renamed.stat), (dir(0), renamed.from_dir), (dir(1), renamed.to_dir)]
+        }
+        _ => Vec::new(),
+    };
+    stats.into_iter().filter_map(|(node, stat)| Some((node?, stat?))).collect()
+}
+
+/// One change less of the node is on its way. When it was the last, the server's word on it counts again; where the reply has none,
+/// it is asked for when it is wanted.
+fn caught_up(client: &mut Client, node: NodeId, before: Option<u64>, stat: Option<&Stat>, sent: Time) {
+    if client.files.is_writing(node) {
+        // The chain of versions goes on; what is shown is further than this.
+        if let (Some(before), Some(stat)) = (before, stat) {
+            attributes::took_effect(client, node, Some(before), Some(stat), sent);
+        }
+        return;
+    }
+    let Some(shown) = client.names.node(node).filter(|known| known.known.is_some()).map(|known| known.stat)
+    else {
+        if let Some(stat) = stat {
+            attributes::changed(client, node, Some(stat), sent);
+        }
+        return;
+    };
+    match (stat, before) {
+        (Some(stat), Some(before)) => {
+            client.caught_up(&shown, stat);
+            attributes::took_effect(client, node, Some(before), Some(stat), sent);
+        }
+        (Some(stat), None) => {
+            client.caught_up(&shown, stat);
+            attributes::changed(client, node, Some(stat), sent);
+        }
+        (None, _) => attributes::changed(client, node, None, sent),
+    }
+}
+
+/// The server refused it, or nobody knows: what was shown is not so. Its program cannot be told any more but by an open file.
+pub(crate) fn failed(client: &mut Client, number: u64, errno: Errno) {
+    let Some(unconfirmed) = client.ahead.unconfirmed.remove(&number) else { return };
+    client.ahead.answered();
+    client.note_late(unconfirmed.what, unconfirmed.path.clone(), errno);
+    let nodes = answered(client, &unconfirmed);
+    if let Some(made) = unconfirmed.makes {
+        for (parent, name) in client.names.links(made.node) {
+            client.names.unlink(parent, &name);
+            client.directories.doubt_name(parent, &name);
+            client.invalidate(Invalidate::Entry { parent, name });
+        }
+    }
+    for (parent, name) in unconfirmed.names {
+        client.directories.doubt_name(parent, &name);
+        client.names.untell_absent(parent, &name);
+        client.invalidate(Invalidate::Entry { parent, name });
+    }
+    let now = client.now;
+    for node in nodes {
+        client.files.write_failed(node, errno);
+        client.files.doubt_contents(node);
+        client.names.changed(node, None, Known::since(now), now);
+        if let Some(id) = client.names.node(node).map(|known| known.stat.id) {
+            client.directories.outdate(id, now);
+        }
+        client.invalidate(Invalidate::Node { node, offset: 0, length: 0 });
+        write::goes_on(client, node);
+    }
+}
+
+impl Client {
+    /// A change was answered: what waited for that goes on.
+    pub(crate) fn go_on_behind(&mut self) {
+        self.release_held();
+        self.share();
+    }
+}

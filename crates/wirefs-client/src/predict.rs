@@ -1,0 +1,178 @@
+//! What the server is going to answer, where that is certain: everything a change depends on is known under leases, nobody else can
+//! come between, and the rules are those of any POSIX file system. Where something may be otherwise (ACLs, set-id bits, other
+//! owners, several file systems, rare flags) nothing is foreseen, and the program waits.
+
+mod names;
+mod rights;
+
+use crate::ahead::{Made, Unconfirmed};
+use crate::core::{Client, Output};
+use crate::operation::{Pending, attributes, link, make, remove, rename};
+use wirefs_cache::NodeId;
+use wirefs_op::message::put::{PutMode, Rput, Tput};
+use wirefs_op::message::target::NOFD;
+use wirefs_op::{FileId, Kind, NOTAG, Reply, Request, SetStat, SetTime, Stat, TreePath};
+
+/// The version of what the server does not have yet: no object's there has it.
+const MADE: u64 = 1 << 63;
+
+/// A reply that is foreseen.
+struct Foreseen {
+    reply: Reply,
+    /// What the change is about, except what it makes.
+    nodes: Vec<NodeId>,
+    names: Vec<(NodeId, Vec<u8>)>,
+    /// What is to be shown of an object whose attributes the reply does not tell.
+    besides: Option<(NodeId, Stat)>,
+    /// Inodes that it takes.
+    inodes: u64,
+}
+
+/// Answers a change at once if its reply is certain; hands it back if not.
+pub(crate) fn foresee(client: &mut Client, request: Request, pending: Pending) -> Option<(Request, Pending)> {
+    if !client.may_be_ahead() {
+        return Some((request, pending));
+    }
+    let foreseen = match (&request, &pending) {
+        (Request::Put(put), Pending::Make(making)) => names::make(client, put, making.place()),
+        (Request::Put(put), Pending::Setattr(setting)) => set(client, put, setting.node),
+        (Request::Remove(remove), Pending::Remove(removing)) => {
+            names::remove(client, removing.place(), remove.directory)
+        }
+        (Request::Rename(rename), Pending::Rename(renaming)) => {
+            names::rename(client, renaming.places(), rename.flags)
+        }
+        (Request::Link(_), Pending::Link(linking)) => names::link(client, linking.node, linking.place()),
+        _ => None,
+    };
+    let Some(foreseen) = foreseen else { return Some((request, pending)) };
+    go(client, request, pending, foreseen);
+    None
+}
+
+fn go(client: &mut Client, request: Request, pending: Pending, foreseen: Foreseen) {
+    let request = as_sent(request);
+    let (what, path) = (request.name(), path_of(&request));
+    let number = client.issue(request, Pending::Confirm);
+    client.ahead.issued(0, foreseen.inodes);
+    for node in &foreseen.nodes {
+        client.goes_ahead(*node);
+    }
+    let unconfirmed = Unconfirmed { nodes: foreseen.nodes, names: foreseen.names, makes: None, path, what };
+    client.ahead.unconfirmed.insert(number, unconfirmed);
+    let now = client.now;
+    client.ahead.foresees = true;
+    match (pending, foreseen.reply) {
+        (Pending::Make(making), Reply::Put(put)) => {
+            let made = put.stat.map(|stat| stat.id);
+            make::finish(client, making, now, put);
+            note_made(client, number, made);
+        }
+        (Pending::Setattr(setting), Reply::Put(put)) => attributes::was_set(client, setting, now, put),
+        (Pending::Remove(removing), Reply::Remove(removed)) => remove::finish(client, removing, now, removed),
+        (Pending::Rename(renaming), Reply::Rename(renamed)) => rename::finish(client, renaming, now, renamed),
+        (Pending::Link(linking), Reply::Link(linked)) => link::finish(client, linking, now, linked),
+        // INVARIANT: `foresee` pairs each of these with its own reply.
+        (pending, _) => crate::operation::fail(client, pending, wirefs_op::Errno::Protocol),
+    }
+    if let Some((node, stat)) = foreseen.besides {
+        attributes::changed(client, node, Some(&stat), now);
+    }
+    client.ahead.foresees = false;
+    client.send_waiting();
+}
+
+/// The object is there from now on, and known by the number of its change.
+fn note_made(client: &mut Client, number: u64, made: Option<FileId>) {
+    let Some(node) = made.and_then(|id| client.names.of_file(id)) else { return };
+    client.goes_ahead(node);
+    let handle = client.files.handles_of(node).into_iter().next();
+    if let Some(handle) = handle.and_then(|handle| client.files.open_mut(handle)) {
+        handle.fd_asked = true;
+    }
+    if let Some(unconfirmed) = client.ahead.unconfirmed.get_mut(&number) {
+        unconfirmed.makes = Some(Made { node, handle });
+    }
+}
+
+/// What is sent of a change whose outcome is certain: if it is not, it must fail and not do something else.
+fn as_sent(request: Request) -> Request {
+    match request {
+        Request::Put(put) if put.mode.has(PutMode::CREATE) => {
+            let mode =
+                put.mode.and(PutMode::EXCLUSIVE).without(PutMode::STAT).without(PutMode::KILL_PRIVILEGES);
+            Request::Put(Tput { mode, set: SetStat::default(), ..put })
+        }
+        other => other,
+    }
+}
+
+fn path_of(request: &Request) -> TreePath {
+    match request {
+        Request::Put(put) => put.target.path.clone(),
+        Request::Remove(remove) => remove.place.path.clone(),
+        Request::Rename(rename) => rename.to.path.clone(),
+        Request::Link(link) => link.to.path.clone(),
+        _ => TreePath::root(),
+    }
+}
+
+/// Chmod, utimes, truncate, and chown to whom it belongs already.
+fn set(client: &Client, put: &Tput, node: NodeId) -> Option<Foreseen> {
+    let now = client.time_of_day();
+    let known = client.names.node(node).filter(|_| client.is_fresh(node))?;
+    let stat = client.ahead.shown(&known.stat);
+    let set = put.set;
+    let is_plain = matches!(stat.kind, Kind::File | Kind::Directory) && stat.mode & 0o7000 == 0;
+    let keeps_owner = set.uid.is_none_or(|uid| uid == stat.uid) && set.gid.is_none_or(|gid| gid == stat.gid);
+    let is_simple = set.mode.is_none_or(|mode| mode & !0o777 == 0);
+    let may_cut = set.size.is_none() || (stat.kind == Kind::File && rights::may(client, &stat, 0o200));
+    if !is_plain
+        || !keeps_owner
+        || !is_simple
+        || !may_cut
+        || !rights::owns(client, &stat)
+        || !stat.without_xattrs
+    {
+        return None;
+    }
+    let time = |time: Option<SetTime>, old| match time {
+        Some(SetTime::At(at)) => at,
+        Some(SetTime::Now) => now,
+        None => old,
+    };
+    let cut = set.size.is_some();
+    let size = set.size.unwrap_or(stat.size);
+    let after = Stat {
+        mode: set.mode.unwrap_or(stat.mode),
+        size,
+        blocks: if cut { stat.blocks.min(size.div_ceil(512)) } else { stat.blocks },
+        atime: time(set.atime, stat.atime),
+        mtime: time(set.mtime, if cut { now } else { stat.mtime }),
+        ctime: now,
+        leased: true,
+        ..stat
+    };
+    let reply = Rput { fd: NOFD, count: 0, offset: 0, before: stat.version, stat: Some(after), dir: None };
+    Some(Foreseen {
+        reply: Reply::Put(reply),
+        nodes: vec![node],
+        names: Vec::new(),
+        besides: None,
+        inodes: 0,
+    })
+}
+
+impl Client {
+    /// Numbers a change, notes it in the journal and queues it; `pending` makes of its number what its reply is for.
+    pub(crate) fn issue(&mut self, request: Request, pending: impl FnOnce(u64) -> Pending) -> u64 {
+        let number = self.requests.next_number();
+        if !matches!(request, Request::Lock(_)) {
+            self.output(Output::Journal(number, request.encode(NOTAG)));
+        }
+        self.counters.count(&request);
+        let issued = self.requests.issue(self.now, request, pending(number));
+        debug_assert_eq!(issued, number, "it was the next");
+        number
+    }
+}

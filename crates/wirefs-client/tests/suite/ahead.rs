@@ -1,0 +1,211 @@
+//! A mount that is alone: changes are answered before the server has them.
+
+use crate::config;
+use crate::deeds::{NEW, READ, data, entry, getattr, handle, is_absent, listing, readdir, write};
+use crate::world::{STEADY, World};
+use std::time::Duration;
+use wirefs_client::Config;
+use wirefs_client::call::{Answer, Call, NodeId, ROOT};
+use wirefs_op::{Errno, SetStat, SetTime, Timestamp};
+
+fn journaling() -> Config {
+    Config { journal: true, day: Timestamp { secs: 1_700_000_000, nanos: 0 }, ..config("lease") }
+}
+
+/// One client, which has been told that it is alone, and knows the root.
+fn lone() -> World {
+    let mut world = World::new(1, journaling(), 1, STEADY);
+    list(&mut world, 0, ROOT);
+    world.pass(Duration::from_secs(1));
+    assert!(world.seats[0].client.snapshot().ahead.is_alone);
+    world
+}
+
+fn list(world: &mut World, seat: usize, dir: NodeId) -> Vec<Vec<u8>> {
+    let opened = handle(world.ask(seat, Call::Opendir { node: dir }));
+    let mut names = Vec::new();
+    loop {
+        let offset = names.len() as u64;
+        let entries = listing(world.ask(seat, readdir(dir, opened, offset)));
+        if entries.is_empty() {
+            break;
+        }
+        names.extend(entries.into_iter().map(|entry| entry.name));
+    }
+    assert_eq!(world.ask(seat, Call::Releasedir { node: dir, handle: opened }), Answer::Done);
+    names.retain(|name| name != b"." && name != b"..");
+    names.sort();
+    names
+}
+
+/// Does something that is to take no time.
+fn at_once<R>(world: &mut World, deed: impl FnOnce(&mut World) -> R) -> R {
+    let before = world.now;
+    let result = deed(world);
+    assert_eq!(world.now, before, "it waited for the server");
+    result
+}
+
+fn unlink(parent: NodeId, name: &[u8]) -> Call<'_> {
+    Call::Unlink { parent, name }
+}
+
+fn rename<'a>(parent: NodeId, name: &'a [u8], to_parent: NodeId, to_name: &'a [u8]) -> Call<'a> {
+    Call::Rename { parent, name, to_parent, to_name, flags: 0 }
+}
+
+fn read_all(world: &mut World, seat: usize, node: NodeId) -> Vec<u8> {
+    let opened = handle(world.ask(seat, Call::Open { node, how: READ }));
+    let read = data(world.ask(seat, Call::Read { node, handle: opened, offset: 0, count: 1 << 20 })).to_vec();
+    world.close(seat, node, opened);
+    read
+}
+
+#[test]
+fn a_lone_mount_makes_writes_closes_and_looks_without_waiting() {
+    let mut world = lone();
+    at_once(&mut world, |world| {
+        let dir = world.directory(0, ROOT, b"d");
+        let file = world.file(0, dir, b"f", b"hello");
+        assert_eq!(read_all(world, 0, file), b"hello");
+        let Answer::Attr(stat, _) = world.ask(0, getattr(file)) else { panic!("no attributes") };
+        assert_eq!((stat.size, stat.nlink, stat.mode), (5, 1, 0o644));
+        assert_eq!(list(world, 0, dir), [b"f"]);
+        assert!(is_absent(&world.ask(0, Call::Lookup { parent: dir, name: b"g" })));
+        assert_eq!(world.lookup(0, dir, b"f"), file);
+    });
+    assert!(world.seats[0].client.snapshot().ahead.changes > 0);
+    world.settle();
+    assert_eq!(world.seats[0].client.snapshot().ahead.late_count, 0);
+}
+
+#[test]
+fn what_a_lone_mount_has_shown_of_a_file_stays_so_when_the_server_has_it() {
+    let mut world = lone();
+    let file = world.file(0, ROOT, b"f", b"hello");
+    let Answer::Attr(before, _) = world.ask(0, getattr(file)) else { panic!("no attributes") };
+    world.settle();
+    let Answer::Attr(after, _) = world.ask(0, getattr(file)) else { panic!("no attributes") };
+    assert_eq!((before.id.ino, before.mtime, before.ctime), (after.id.ino, after.mtime, after.ctime));
+    assert_eq!(world.seats[0].client.snapshot().ahead.changes, 0);
+}
+
+#[test]
+fn a_lone_mount_renames_links_removes_and_sets_attributes_without_waiting() {
+    let mut world = lone();
+    at_once(&mut world, |world| {
+        let dir = world.directory(0, ROOT, b"d");
+        let file = world.file(0, dir, b"f", b"one");
+        assert_eq!(world.ask(0, rename(dir, b"f", ROOT, b"g")), Answer::Done);
+        world.file(0, ROOT, b"h", b"two");
+        assert_eq!(world.ask(0, rename(ROOT, b"g", ROOT, b"h")), Answer::Done);
+        assert_eq!(read_all(world, 0, file), b"one");
+        let linked = entry(world.ask(0, Call::Link { node: file, parent: dir, name: b"l" }));
+        assert_eq!(linked.stat.nlink, 2);
+        let set = SetStat {
+            mode: Some(0o600),
+            mtime: Some(SetTime::At(Timestamp { secs: 77, nanos: 5 })),
+            ..SetStat::default()
+        };
+        let answer = world.ask(0, Call::Setattr { node: file, handle: None, set, kill_privileges: false });
+        let Answer::Attr(stat, _) = answer else { panic!("{answer:?}") };
+        assert_eq!((stat.mode, stat.mtime.secs), (0o600, 77));
+    });
+    // What the server would refuse it is asked.
+    assert_eq!(world.ask(0, Call::Rmdir { parent: ROOT, name: b"d" }), Answer::Fail(Errno::NotEmpty));
+    world.settle();
+    at_once(&mut world, |world| {
+        let dir = world.lookup(0, ROOT, b"d");
+        assert_eq!(world.ask(0, unlink(dir, b"l")), Answer::Done);
+        assert_eq!(world.ask(0, Call::Rmdir { parent: ROOT, name: b"d" }), Answer::Done);
+        assert_eq!(list(world, 0, ROOT), [b"h"]);
+        let link = Call::Symlink { parent: ROOT, name: b"s", target: b"h" };
+        assert_eq!(entry(world.ask(0, link)).stat.size, 1);
+    });
+    world.settle();
+    assert_eq!(world.seats[0].client.snapshot().ahead.late, []);
+    assert_eq!(list(&mut world, 0, ROOT), [b"h", b"s"]);
+    let Answer::Attr(stat, _) = ({
+        let file = world.lookup(0, ROOT, b"h");
+        world.ask(0, getattr(file))
+    }) else {
+        panic!("no attributes")
+    };
+    assert_eq!((stat.mode, stat.mtime.secs, stat.nlink), (0o600, 77, 1));
+}
+
+#[test]
+fn each_change_is_in_the_journal_until_the_servers_disk_has_it() {
+    let mut world = lone();
+    world.file(0, ROOT, b"f", b"hello");
+    let journal = world.seats[0].journal.clone();
+    assert!(journal.len() >= 2, "{journal:?}");
+    assert!(journal.windows(2).all(|pair| pair[0] < pair[1]), "{journal:?}");
+    world.settle();
+    assert_eq!(world.seats[0].journal, journal);
+    world.pass(Duration::from_secs(5));
+    assert_eq!(world.seats[0].journal, []);
+}
+
+#[test]
+fn whoever_comes_sees_all_that_a_lone_mount_has_done() {
+    let mut world = lone();
+    let dir = world.directory(0, ROOT, b"d");
+    world.file(0, dir, b"f", b"hello");
+    world.another(config("lease"));
+    let found = world.lookup(1, ROOT, b"d");
+    let file = world.lookup(1, found, b"f");
+    assert_eq!(read_all(&mut world, 1, file), b"hello");
+    assert!(!world.seats[0].client.snapshot().ahead.is_alone);
+    // From now on it waits, as others do.
+    let before = world.now;
+    world.directory(0, ROOT, b"e");
+    assert!(world.now > before);
+}
+
+#[test]
+fn a_lost_connection_loses_nothing_that_was_answered() {
+    let mut world = lone();
+    let dir = world.directory(0, ROOT, b"d");
+    for index in 0..20u8 {
+        world.file(0, dir, &[b'a' + index], &[index; 100]);
+    }
+    world.cut(0, Duration::from_secs(1), true);
+    world.settle();
+    world.pass(Duration::from_secs(1));
+    world.another(config("lease"));
+    let dir = world.lookup(1, ROOT, b"d");
+    assert_eq!(list(&mut world, 1, dir).len(), 20);
+    for index in 0..20u8 {
+        let file = world.lookup(1, dir, &[b'a' + index]);
+        assert_eq!(read_all(&mut world, 1, file), [index; 100]);
+    }
+}
+
+#[test]
+fn a_created_file_is_written_though_its_mode_allows_no_writing() {
+    let mut world = lone();
+    let answer = world.ask(0, Call::Create { parent: ROOT, name: b"f", mode: 0o444, umask: 0, how: NEW });
+    let (node, opened) = (entry(answer.clone()).node, handle(answer));
+    assert_eq!(world.ask(0, write(node, opened, 0, b"data")), Answer::Count(4));
+    world.close(0, node, opened);
+    world.settle();
+    assert_eq!(world.seats[0].client.snapshot().ahead.late, []);
+    assert_eq!(read_all(&mut world, 0, node), b"data");
+}
+
+#[test]
+fn times_that_are_set_are_shown_though_others_were_shown_before() {
+    let mut world = lone();
+    let file = world.file(0, ROOT, b"f", b"hello");
+    world.settle();
+    let set = SetStat { mtime: Some(SetTime::At(Timestamp { secs: 99, nanos: 0 })), ..SetStat::default() };
+    let answer = world.ask(0, Call::Setattr { node: file, handle: None, set, kill_privileges: false });
+    let Answer::Attr(stat, _) = answer else { panic!("{answer:?}") };
+    assert_eq!(stat.mtime.secs, 99);
+    let Answer::Attr(stat, _) = world.ask(0, getattr(file)) else { panic!("no attributes") };
+    assert_eq!(stat.mtime.secs, 99);
+    world.settle();
+    let Answer::Attr(stat, _) = world.ask(0, getattr(file)) else { panic!("no attributes") };
+    assert_eq!(stat.mtime.secs, 99);
+}

@@ -1,0 +1,273 @@
+//! The journal of a mount: each change is on the local disk before its program is told that it is done, until the server's disk has it.
+//!
+//! The core says what is journaled and when; this is where it is written, in order, under the core's lock: a `write` into the page
+//! cache, which outlives this process. Answers that are to outlive the machine wait for the disk without that lock, in the thread that
+//! has them where that is one of the kernel's, else in a thread of the journal's own.
+//!
+//! A disk that fails takes the journal away and nothing else: the mount goes on, and answers changes when the server has them.
+
+mod group;
+mod late;
+mod left;
+mod place;
+mod quarantine;
+mod recover;
+mod writer;
+
+pub(super) use late::Late;
+pub use left::{LeftJournal, LeftState, left_journals};
+pub use place::JournalPlan;
+pub use quarantine::{Kept, kept_in};
+pub(super) use recover::recover_all;
+pub use recover::{Brought, Progress, Recovered, Stays};
+
+use super::engine::Shared;
+use super::handshake::Attached;
+use group::{Group, Point};
+use late::Queue;
+use place::{Claim, hex, identity};
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use wirefs_client::call::Answer;
+use wirefs_journal::{Figures, Header};
+use wirefs_op::message::number::Tnumber;
+use wirefs_op::message::version::SessionId;
+use wirefs_op::wire::Malformed;
+use wirefs_op::{Errno, Frame, Request};
+use writer::{AppendError, Writer};
+
+/// What a mount's journal holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JournalStatus {
+    /// What of it is needed.
+    pub figures: Figures,
+    /// Why nothing more is written to it.
+    pub failed: Option<String>,
+    /// How often the local disk was waited for.
+    pub syncs: u64,
+    /// What servers of this source refused and is kept.
+    pub kept: Vec<Kept>,
+}
+
+/// One line for whoever reads the log.
+fn tell(line: &str) {
+    eprintln!("wirefs: {line}");
+}
+
+/// The journal.
+pub(super) struct Journal {
+    writer: Mutex<Option<Writer>>,
+    failed: Mutex<Option<String>>,
+    group: Group,
+    late: Queue,
+    worker: Mutex<Option<JoinHandle<()>>>,
+    quarantine: PathBuf,
+}
+
+impl Journal {
+    /// Begins a journal for a session. Without it a mount works as well: why there is none is told in a line.
+    pub(super) fn begin(plan: &JournalPlan, session: SessionId, attached: &Attached) -> Option<Journal> {
+        if !plan.keeps {
+            return None;
+        }
+        let peer = &attached.carrier.peer;
+        let dir = plan.source_dir(peer).join(hex(&session));
+        let header = Header {
+            session,
+            root: attached.attachment.root.id,
+            boot: attached.attachment.boot,
+            run: kernel_run(),
+            segment: 1,
+            identity: identity(peer).unwrap_or_default(),
+            path: plan.path.clone(),
+            source: plan.source.clone(),
+        };
+        let group = Group::new(dir.clone());
+        let claim = Claim::take(&dir).map_err(|error| error.to_string());
+        let writer = claim.and_then(|claim| {
+            Writer::begin(claim, header, &group)
+                .map_err(|error| format!("cannot write below {}: {error}", dir.display()))
+        });
+        match writer {
+            Ok(writer) => Some(Journal {
+                writer: Mutex::new(Some(writer)),
+                failed: Mutex::default(),
+                group,
+                late: Queue::default(),
+                worker: Mutex::default(),
+                quarantine: plan.quarantine.join(plan.name(peer)),
+            }),
+            Err(error) => {
+                tell(&format!("no journal is kept, so changes are done when the server has them: {error}"));
+                None
+            }
+        }
+    }
+
+    /// INVARIANT: what fails half-way is not used again.
+    fn writer(&self) -> MutexGuard<'_, Option<Writer>> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn failed(&self) -> MutexGuard<'_, Option<String>> {
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does something to the journal, unless it has failed; false: it fails now.
+    fn with(&self, act: impl FnOnce(&mut Writer, &Group) -> Result<(), AppendError>) -> bool {
+        let mut writer = self.writer();
+        let Some(writer) = writer.as_mut().filter(|_| self.failed().is_none()) else { return true };
+        match act(writer, &self.group) {
+            Ok(()) => true,
+            Err(error) => {
+                self.fails(&error.to_string());
+                false
+            }
+        }
+    }
+
+    fn fails(&self, why: &str) {
+        let mut failed = self.failed();
+        if failed.is_none() {
+            tell(&format!(
+                "THE JOURNAL CANNOT BE WRITTEN: {why}; from now on changes are done when the server has them, and what was under way \
+                 is lost if this machine stops before the server has it"
+            ));
+            *failed = Some(why.to_owned());
+        }
+    }
+
+    /// Takes a change; false: it fails now.
+    pub(super) fn record(&self, number: u64, frame: Frame) -> bool {
+        self.with(|writer, group| writer.record(number, frame, group))
+    }
+
+    /// The server's disk has all changes below a number; false: the journal fails now.
+    pub(super) fn forget(&self, below: u64) -> bool {
+        self.with(|writer, group| writer.forget(below, group))
+    }
+
+    /// Writes what must be there before a frame goes out: the changes before it, and which replies the server is told to forget. False:
+    /// the journal fails now.
+    pub(super) fn before(&self, frame: &Frame) -> bool {
+        let told = told(frame);
+        self.with(|writer, group| {
+            if let Some(told) = told {
+                writer.answered(told.answered, group)?;
+            }
+            writer.write(group)
+        })
+    }
+
+    /// Writes what must be there before programs are answered, and once that the server has answered anything at all; false: the
+    /// journal fails now.
+    pub(super) fn write(&self, answered: impl FnOnce() -> u64) -> bool {
+        self.with(|writer, group| {
+            if writer.has_no_answer() {
+                writer.answered(answered(), group)?;
+            }
+            writer.write(group)
+        })
+    }
+
+    /// What was written so far.
+    pub(super) fn written(&self) -> Point {
+        self.group.written()
+    }
+
+    /// Waits until the disk has all up to a point; false: it never will.
+    pub(super) fn sync_to(&self, point: Point) -> bool {
+        match self.group.sync_to(point) {
+            Ok(()) => self.failed().is_none(),
+            Err(error) => {
+                self.fails(&error.to_string());
+                false
+            }
+        }
+    }
+
+    /// Leaves answers to the journal's thread.
+    pub(super) fn hand_over(&self, point: Point, answers: Vec<Late>) {
+        self.late.push(point, answers);
+    }
+
+    pub(super) fn status(&self, answered: u64) -> JournalStatus {
+        JournalStatus {
+            figures: self.writer().as_ref().map(|writer| writer.figures(answered)).unwrap_or_default(),
+            failed: self.failed().clone(),
+            syncs: self.group.syncs(),
+            kept: kept_in(&self.quarantine),
+        }
+    }
+
+    /// Whether nothing in it is needed once the server's disk has all changes below a number.
+    pub(super) fn is_done_below(&self, number: u64) -> bool {
+        self.writer().as_ref().is_none_or(|writer| writer.figures(number).unanswered_records == 0)
+    }
+
+    /// The mount has ended. What the server does not have stays, for the next one.
+    pub(super) fn end(&self, is_needed: bool) {
+        self.late.stop();
+        let worker = self.worker.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(worker) = worker {
+            // It has told what went wrong.
+            let _ended = worker.join();
+        }
+        let Some(writer) = self.writer().take() else { return };
+        if is_needed {
+            let count = writer.figures(0).records;
+            tell(&format!(
+                "{count} changes may not be on the server's disk; they are in the journal, and the next mount or `wirefs recover` \
+                 brings them there"
+            ));
+        } else if let Err(error) = writer.remove() {
+            tell(&format!("a journal that is not needed any more cannot be removed: {error}"));
+        }
+    }
+}
+
+/// What a frame tells the server of numbers, if it does.
+fn told(frame: &Frame) -> Option<Tnumber> {
+    const NUMBER: u8 = 162;
+    if frame.head.get(4) != Some(&NUMBER) {
+        return None;
+    }
+    let decoded: Result<_, Malformed> = Request::decode(frame.to_body());
+    match decoded {
+        Ok((_, Request::Number(told))) => Some(told),
+        Ok(_) | Err(_) => None,
+    }
+}
+
+/// Names this run of the kernel: what was written under it and not synced is there for as long as it runs.
+fn kernel_run() -> u64 {
+    let run = std::fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    run.iter()
+        .fold(0xcbf2_9ce4_8422_2325, |sum: u64, &byte| (sum ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
+}
+
+/// Starts the thread that waits for the disk on behalf of others, where there is a journal.
+pub(super) fn start(engine: &Shared) -> io::Result<()> {
+    let Some(journal) = engine.journal.clone() else { return Ok(()) };
+    let (engine, for_thread) = (Shared::clone(engine), journal.clone());
+    let worker = std::thread::Builder::new().name("wirefs-journal".into()).spawn(move || {
+        while let Some((point, answers)) = for_thread.late.next() {
+            // Where the disk failed, what was promised of it holds once the server has it.
+            let is_kept = for_thread.sync_to(point) || {
+                engine.drive(|state, now| state.client.journal_failed(now));
+                engine.settle()
+            };
+            for (call, waiting, answer) in answers {
+                waiting.answer(if is_kept { answer } else { Answer::Fail(Errno::Io) });
+                engine.lock().delayed.remove(&call);
+            }
+        }
+    })?;
+    *journal.worker.lock().unwrap_or_else(PoisonError::into_inner) = Some(worker);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,145 @@
+//! What earlier mounts left: the journals that no process uses.
+
+use super::place::{Claim, directories, segments};
+use bytes::Bytes;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use wirefs_journal::limits::{BODY_BYTES_MAX, SEGMENT_BYTES};
+use wirefs_journal::{Damage, Header, HeaderFault, Scan, Survey, Taken, scan};
+use wirefs_store::place::PlaceError;
+
+/// A file that is longer is no segment, in bytes.
+const FILE_BYTES_MAX: u64 = SEGMENT_BYTES + 2 * BODY_BYTES_MAX as u64;
+
+/// A journal on this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftJournal {
+    /// Its directory.
+    pub dir: PathBuf,
+    /// What is known of it.
+    pub state: LeftState,
+}
+
+/// What is known of a journal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LeftState {
+    /// A mount uses it.
+    InUse,
+    /// A mount left it that did not end in order.
+    Left {
+        /// What was mounted, as the user wrote it.
+        source: String,
+        /// Changes of which it is not known that the server's disk has them.
+        changes: u64,
+        /// Their bytes.
+        bytes: u64,
+        /// Changes behind a damaged place.
+        behind: u64,
+        /// The damaged place.
+        damage: Option<Damage>,
+    },
+    /// It cannot be read. Why, in words.
+    Unreadable(String),
+}
+
+/// All journals below the directory of journals.
+pub fn left_journals(dir: &Path) -> Vec<LeftJournal> {
+    directories(dir).iter().flat_map(|source| journals_of(source)).map(|dir| look(&dir)).collect()
+}
+
+/// The journals of one source.
+pub(super) fn journals_of(source_dir: &Path) -> Vec<PathBuf> {
+    let mut found = directories(source_dir);
+    // A directory without segments is that of a mount that is just being made.
+    found.retain(|dir| segments(dir).is_ok_and(|segments| !segments.is_empty()));
+    found
+}
+
+fn look(dir: &Path) -> LeftJournal {
+    let state = match Left::open(dir) {
+        Ok(Some(left)) => left.state(),
+        Ok(None) => LeftState::InUse,
+        Err(error) => LeftState::Unreadable(error.to_string()),
+    };
+    LeftJournal { dir: dir.to_path_buf(), state }
+}
+
+/// Why a journal that was left cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum LeftError {
+    #[error(transparent)]
+    Place(#[from] PlaceError),
+    #[error("{0}")]
+    System(#[from] io::Error),
+    #[error("a segment cannot be read: {0}")]
+    Fault(#[from] HeaderFault),
+}
+
+/// A journal that was left, locked and looked through.
+pub(super) struct Left {
+    pub(super) claim: Claim,
+    pub(super) survey: Survey,
+}
+
+impl Left {
+    /// `None`: a mount uses it.
+    pub(super) fn open(dir: &Path) -> Result<Option<Left>, LeftError> {
+        let claim = match Claim::take(dir) {
+            Ok(claim) => claim,
+            Err(PlaceError::Busy(_)) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let mut survey = Survey::default();
+        for (number, path) in claim.segments()? {
+            // One segment at a time is in memory.
+            drop(survey.take(number, read(&path)?)?);
+        }
+        Ok(Some(Left { claim, survey }))
+    }
+
+    /// Whose it is; `None` where not even that can be read.
+    pub(super) fn header(&self) -> Option<&Header> {
+        self.survey.header.as_ref()
+    }
+
+    fn state(&self) -> LeftState {
+        let (changes, bytes) = self.survey.needed_from(0);
+        let source = self.header().map(|header| String::from_utf8_lossy(&header.source).into_owned());
+        LeftState::Left {
+            source: source.unwrap_or_default(),
+            changes,
+            bytes,
+            behind: self.survey.behind,
+            damage: self.survey.damage,
+        }
+    }
+
+    /// Goes through all of it again, in order.
+    pub(super) fn segments(&self) -> io::Result<Segments> {
+        Ok(Segments { left: self.claim.segments()?.into_iter(), survey: Survey::default() })
+    }
+}
+
+/// The segments of a journal, read one after the other.
+pub(super) struct Segments {
+    left: std::vec::IntoIter<(u64, PathBuf)>,
+    survey: Survey,
+}
+
+impl Segments {
+    pub(super) fn next(&mut self) -> Result<Option<Taken>, LeftError> {
+        let Some((number, path)) = self.left.next() else { return Ok(None) };
+        Ok(Some(self.survey.take(number, read(&path)?)?))
+    }
+}
+
+fn read(path: &Path) -> io::Result<Result<Scan, HeaderFault>> {
+    let file = File::open(path)?;
+    if file.metadata()?.len() > FILE_BYTES_MAX {
+        return Ok(Err(HeaderFault::Foreign));
+    }
+    let mut segment = Vec::new();
+    file.take(FILE_BYTES_MAX).read_to_end(&mut segment)?;
+    Ok(scan(&Bytes::from(segment)))
+}

@@ -1,0 +1,404 @@
+//! Bringing to the server what an earlier mount left, before anything else is done.
+//!
+//! Each journal's session is taken up over a connection of its own. When the server's disk has all of it the journal goes; what the
+//! server refused, and what may not be sent, is kept aside first. A connection that breaks is made again a few times; past that the
+//! journal stays for the next mount.
+
+use super::left::{Left, LeftError, Segments, journals_of};
+use super::quarantine::Quarantine;
+use super::{JournalPlan, kernel_run, tell};
+use crate::mount::MountPlan;
+use crate::mount::handshake::{ConnectError, shake_hands_as};
+use std::collections::VecDeque;
+use std::io;
+use std::path::PathBuf;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+use wirefs_carrier::{Carrier, CarrierLost, Class, Closer, FrameSource, Outbox, PeerInfo};
+use wirefs_journal::{Action, Damage, Event, Header, Outcome, Record, Replay, Terms, Unfit};
+use wirefs_op::message::recall::{RESTS, Trecalled};
+use wirefs_op::message::version::{FEATURE_ALONE, FEATURE_LEASES, FEATURE_LEDGER, SessionId};
+use wirefs_op::wire::Malformed;
+use wirefs_op::{Errno, NOTAG, Request};
+
+/// What is asked for: that changes are counted, and that what they made may be named by their numbers. Leases, to give back what the
+/// dead mount held: else whoever comes next waits until it has run out.
+const FEATURES: u64 = FEATURE_LEDGER | FEATURE_ALONE | FEATURE_LEASES;
+/// Connections tried for one journal.
+const ATTEMPTS: u32 = 3;
+/// How long the server may be silent: its disk may be slow, and others may have to be asked first.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// How long the last word may take to leave.
+const LAST_WORD: Duration = Duration::from_secs(1);
+/// How often it is told how far it is.
+const TOLD_EACH: Duration = Duration::from_millis(200);
+
+/// How far a journal has been brought to the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Changes that are answered or skipped.
+    pub done: u64,
+    /// Of so many.
+    pub of: u64,
+    /// For how long it has been going on.
+    pub since: Duration,
+}
+
+/// What became of a journal.
+#[derive(Debug)]
+pub struct Recovered {
+    /// Its directory.
+    pub dir: PathBuf,
+    /// That.
+    pub result: Result<Brought, Stays>,
+}
+
+/// A journal that is done with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Brought {
+    /// What became of its changes.
+    pub outcome: Outcome,
+    /// Changes that are kept aside: those that were refused, and those behind a damaged place.
+    pub aside: u64,
+    /// Where.
+    pub quarantine: PathBuf,
+    /// Where it was damaged, in its midst.
+    pub damage: Option<Damage>,
+    /// Why nothing of it was sent, and all of it is kept aside.
+    pub unfit: Option<Unfit>,
+}
+
+/// Why a journal stays as it is.
+#[derive(Debug, thiserror::Error)]
+pub enum Stays {
+    /// It cannot be read.
+    #[error("it cannot be read: {0}")]
+    Unreadable(String),
+    /// The server could not be had.
+    #[error("{0}")]
+    Connect(#[from] ConnectError),
+    /// The connection broke, again and again.
+    #[error("the connection breaks: {0}")]
+    Lost(#[from] CarrierLost),
+    /// The server breaks the protocol.
+    #[error("the server does not keep to the protocol: {0}")]
+    Protocol(#[from] Malformed),
+    /// Another tree is there now.
+    #[error("the server shows another directory there now")]
+    OtherTree,
+    /// Changes are refused.
+    #[error("the server takes no changes now")]
+    ReadOnly,
+    /// The server keeps no ledger.
+    #[error("{0}")]
+    Unfit(Unfit),
+    /// The server's disk fails.
+    #[error("the server cannot bring them to its disk: {0}")]
+    Unsafe(Errno),
+    /// The local disk fails.
+    #[error("{0}")]
+    System(#[from] io::Error),
+}
+
+impl Stays {
+    /// Whether another connection may do better.
+    fn is_passing(&self) -> bool {
+        match self {
+            Stays::Lost(_) | Stays::Protocol(_) => true,
+            Stays::Connect(error) => matches!(error, ConnectError::Lost(_)),
+            Stays::Unreadable(_)
+            | Stays::OtherTree
+            | Stays::ReadOnly
+            | Stays::Unfit(_)
+            | Stays::Unsafe(_)
+            | Stays::System(_) => false,
+        }
+    }
+}
+
+impl From<LeftError> for Stays {
+    fn from(error: LeftError) -> Stays {
+        match error {
+            LeftError::System(error) => Stays::System(error),
+            LeftError::Place(_) | LeftError::Fault(_) => Stays::Unreadable(error.to_string()),
+        }
+    }
+}
+
+/// What all of it led to, and a connection that was not needed.
+pub(in crate::mount) struct RecoveredAll {
+    pub(in crate::mount) journals: Vec<Recovered>,
+    pub(in crate::mount) carrier: Option<Carrier>,
+    /// Sessions whose changes are not at the server: nobody may go on with them.
+    pub(in crate::mount) stay: Vec<SessionId>,
+}
+
+/// Brings all journals of this source to the server, over this connection and others as needed.
+pub(in crate::mount) fn recover_all(
+    plan: &MountPlan,
+    journal: &JournalPlan,
+    carrier: Carrier,
+) -> RecoveredAll {
+    let peer = carrier.peer.clone();
+    let mut all = RecoveredAll { journals: Vec::new(), carrier: Some(carrier), stay: Vec::new() };
+    for dir in journals_of(&journal.source_dir(&peer)) {
+        let left = match Left::open(&dir) {
+            Ok(Some(left)) => left,
+            // Another mount of the same source.
+            Ok(None) => continue,
+            Err(error) => {
+                all.journals.push(Recovered { dir, result: Err(error.into()) });
+                continue;
+            }
+        };
+        let session = left.header().map(|header| header.session);
+        let result = Recovery { plan, journal, peer: &peer, left }.run(&mut all.carrier);
+        if result.is_err() {
+            all.stay.extend(session);
+        }
+        all.journals.push(Recovered { dir, result });
+    }
+    all.journals.iter().for_each(say);
+    all
+}
+
+/// One line for whoever reads the log.
+fn say(recovered: &Recovered) {
+    let dir = recovered.dir.display();
+    match &recovered.result {
+        Ok(brought) => {
+            let Outcome { sent, skipped, .. } = brought.outcome;
+            tell(&format!(
+                "a mount of this source had ended without order: {sent} changes out of its journal were brought to the server, which had \
+                 {skipped} already"
+            ));
+            if let Some(Damage { segment, at }) = brought.damage {
+                tell(&format!(
+                    "its journal was DAMAGED, in segment {segment} at byte {at}; what came behind was not carried out"
+                ));
+            }
+            if let Some(unfit) = brought.unfit {
+                tell(&format!("NOTHING of it was carried out: {unfit}"));
+            }
+            if brought.aside > 0 {
+                let quarantine = brought.quarantine.display();
+                tell(&format!(
+                    "{} changes were NOT carried out; they are kept in {quarantine}",
+                    brought.aside
+                ));
+            }
+        }
+        Err(stays) => {
+            tell(&format!("the changes in the journal {dir} of an earlier mount STAY THERE: {stays}"))
+        }
+    }
+}
+
+struct Recovery<'a> {
+    plan: &'a MountPlan,
+    journal: &'a JournalPlan,
+    peer: &'a PeerInfo,
+    left: Left,
+}
+
+impl Recovery<'_> {
+    /// Over `carrier` first, where there is one.
+    fn run(self, carrier: &mut Option<Carrier>) -> Result<Brought, Stays> {
+        let Some(header) = self.left.header().cloned() else {
+            return self.without_header();
+        };
+        let name = self.journal.name(self.peer);
+        let dir = self.journal.quarantine_of(&name, header.session);
+        let mut quarantine = Quarantine::new(dir, header.source.clone());
+        let mut attempt = 1;
+        let ended = loop {
+            let used = match carrier.take() {
+                Some(carrier) => carrier,
+                None => self.plan.dial.dial().map_err(ConnectError::from)?,
+            };
+            match self.attempt(used, &header, &mut quarantine, attempt == 1) {
+                Err(stays) if stays.is_passing() && attempt < ATTEMPTS => attempt += 1,
+                ended => break ended,
+            }
+        };
+        let mut unfit = None;
+        let outcome = match ended {
+            Err(Stays::Unfit(Unfit::Unknown)) => {
+                unfit = Some(Unfit::Unknown);
+                Outcome::default()
+            }
+            ended => ended?,
+        };
+        self.keep_aside(&mut quarantine, unfit)?;
+        quarantine.settle()?;
+        let Recovery { left: Left { claim, survey }, .. } = self;
+        let aside = quarantine.count();
+        let brought = Brought {
+            outcome,
+            aside,
+            quarantine: quarantine.dir().to_path_buf(),
+            damage: survey.damage,
+            unfit,
+        };
+        claim.remove()?;
+        Ok(brought)
+    }
+
+    /// Nobody can tell whose changes these are.
+    fn without_header(self) -> Result<Brought, Stays> {
+        if self.left.survey.damage.is_some() {
+            return Err(Stays::Unreadable("its first segment is damaged".to_owned()));
+        }
+        // It was made and never written to.
+        self.left.claim.remove()?;
+        let (outcome, quarantine) = (Outcome::default(), PathBuf::new());
+        Ok(Brought { outcome, aside: 0, quarantine, damage: None, unfit: None })
+    }
+
+    fn attempt(
+        &self,
+        carrier: Carrier,
+        header: &Header,
+        quarantine: &mut Quarantine,
+        is_first: bool,
+    ) -> Result<Outcome, Stays> {
+        let attached = shake_hands_as(carrier, header.session, self.plan, FEATURES)?;
+        let attachment = &attached.attachment;
+        if attachment.root.id != header.root {
+            attached.carrier.closer.close();
+            return Err(Stays::OtherTree);
+        }
+        if attachment.read_only {
+            attached.carrier.closer.close();
+            return Err(Stays::ReadOnly);
+        }
+        let survey = &self.left.survey;
+        let terms = Terms { ledger: attachment.ledger, boot: attachment.boot };
+        // What the journal notes is all that the server was told, as long as no power cut took a note away.
+        let certain = (is_first && header.run == kernel_run()).then_some(survey.answered);
+        let replay = Replay::new(terms, survey.has_answers(), certain).map_err(|unfit| {
+            attached.carrier.closer.close();
+            Stays::Unfit(unfit)
+        })?;
+        let (of, _) = survey.needed_from(0);
+        let pump = Pump::new(attached.carrier, self.left.segments()?, self.journal.tell, of);
+        pump.run(replay, quarantine)
+    }
+
+    /// What may not be sent.
+    fn keep_aside(&self, quarantine: &mut Quarantine, unfit: Option<Unfit>) -> Result<(), Stays> {
+        if self.left.survey.behind == 0 && unfit.is_none() {
+            return Ok(());
+        }
+        let mut segments = self.left.segments()?;
+        while let Some(taken) = segments.next()? {
+            if let Some(unfit) = unfit {
+                for record in taken.records.iter().filter(|record| record.number >= self.left.survey.forget) {
+                    quarantine.keep(record, &unfit.to_string())?;
+                }
+            }
+            for record in &taken.behind {
+                quarantine.keep(record, "it stands behind a damaged place of the journal")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What moves changes out of the journal to the server.
+struct Pump {
+    source: Box<dyn FrameSource>,
+    outbox: Outbox,
+    closer: Closer,
+    segments: Segments,
+    waiting: VecDeque<Record>,
+    tell: fn(Progress),
+    of: u64,
+    begun: Instant,
+    told: Instant,
+}
+
+impl Pump {
+    fn new(carrier: Carrier, segments: Segments, tell: fn(Progress), of: u64) -> Pump {
+        let Carrier { source, sink, closer, .. } = carrier;
+        let on_lost = closer.clone();
+        let outbox = Outbox::start(sink, closer.clone(), move |_| on_lost.close());
+        let begun = Instant::now();
+        Pump { source, outbox, closer, segments, waiting: VecDeque::new(), tell, of, begun, told: begun }
+    }
+
+    fn run(mut self, mut replay: Replay, quarantine: &mut Quarantine) -> Result<Outcome, Stays> {
+        let heard = watch(self.closer.clone())?;
+        loop {
+            self.fill(&mut replay)?;
+            while let Some(action) = replay.poll() {
+                match action {
+                    Action::Send(frame) => self.outbox.push(frame, Class::Bulk),
+                    Action::Refused(refused) => {
+                        let why = format!("the server refused it: {} ({})", refused.text, refused.errno);
+                        quarantine.keep(&refused.record, &why)?;
+                    }
+                    Action::Done(outcome) => {
+                        self.rest();
+                        (self.tell)(Progress { done: self.of, of: self.of, since: self.begun.elapsed() });
+                        return Ok(outcome);
+                    }
+                    Action::Unsafe(errno) => {
+                        self.outbox.close();
+                        return Err(Stays::Unsafe(errno));
+                    }
+                }
+            }
+            self.outbox.flush();
+            let body = self.source.receive()?.ok_or(CarrierLost::Closed)?;
+            // The watch may have given up just now: then the next receive says so.
+            let _gone = heard.send(());
+            replay.handle(Event::Received(body))?;
+            self.tell(&replay.outcome());
+        }
+    }
+
+    /// Says that the session believes nothing any more, and ends the connection.
+    fn rest(&self) {
+        let told = Request::Recalled(Trecalled { serial: RESTS }).encode(NOTAG);
+        self.outbox.push(told, Class::Bulk);
+        // Where it does not come through, others wait until the leases have run out.
+        let _told = self.outbox.finish(LAST_WORD);
+    }
+
+    fn fill(&mut self, replay: &mut Replay) -> Result<(), Stays> {
+        while replay.has_room() {
+            match self.waiting.pop_front() {
+                Some(record) => replay.handle(Event::Record(record))?,
+                None => match self.segments.next()? {
+                    Some(taken) => self.waiting.extend(taken.records),
+                    None => replay.handle(Event::End)?,
+                },
+            }
+        }
+        Ok(())
+    }
+
+    fn tell(&mut self, outcome: &Outcome) {
+        if self.told.elapsed() >= TOLD_EACH {
+            self.told = Instant::now();
+            let done = outcome.sent + outcome.skipped + outcome.refused + outcome.dropped;
+            (self.tell)(Progress { done, of: self.of, since: self.begun.elapsed() });
+        }
+    }
+}
+
+/// Closes a connection on which nothing comes for too long. Ends when what it hands back is dropped.
+fn watch(closer: Closer) -> io::Result<mpsc::Sender<()>> {
+    let (heard, wait) = mpsc::channel();
+    std::thread::Builder::new().name("wirefs-patience".into()).spawn(move || {
+        loop {
+            match wait.recv_timeout(PATIENCE) {
+                Ok(()) => {}
+                Err(mpsc::RecvTimeoutError::Timeout) => return closer.close(),
+                Err(mpsc::RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    })?;
+    Ok(heard)
+}

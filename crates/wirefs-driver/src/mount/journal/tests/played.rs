@@ -1,0 +1,157 @@
+//! A server that keeps a ledger, does what it is told, and breaks down when it is told to.
+
+use std::sync::{Arc, Mutex};
+use std::thread;
+use wirefs_carrier::{Carrier, Dial, DialError, SendProgress, memory};
+use wirefs_op::message::attach::Rattach;
+use wirefs_op::message::commit::Rcommit;
+use wirefs_op::message::error::Rerror;
+use wirefs_op::message::put::Rput;
+use wirefs_op::message::target::NOFD;
+use wirefs_op::message::version::{BootId, FEATURE_LEDGER, Rversion};
+use wirefs_op::{Errno, FileId, Kind, Reply, Request, Stat, Timestamp};
+
+#[derive(Debug)]
+pub(super) struct State {
+    /// Above the numbers that it has seen; 0 where it knows none.
+    pub(super) seen: u64,
+    /// What it has done, by number and name.
+    pub(super) done: Vec<(u64, String)>,
+    /// The number of the next change of this connection.
+    next: Option<u64>,
+    pub(super) root: FileId,
+    pub(super) read_only: bool,
+    /// It has a ledger.
+    pub(super) counts: bool,
+    /// The connection breaks after so many changes more.
+    pub(super) breaks_after: Option<u32>,
+    pub(super) commits: u32,
+    pub(super) dials: u32,
+}
+
+/// The server, which is dialled.
+#[derive(Debug)]
+pub(super) struct Played(Arc<Mutex<State>>);
+
+impl Default for Played {
+    fn default() -> Played {
+        Played(Arc::new(Mutex::new(State {
+            seen: 0,
+            done: Vec::new(),
+            next: None,
+            root: FileId { fs: 0, ino: 2, generation: 1 },
+            read_only: false,
+            counts: true,
+            breaks_after: None,
+            commits: 0,
+            dials: 0,
+        })))
+    }
+}
+
+impl Played {
+    pub(super) fn with<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
+        act(&mut self.0.lock().unwrap())
+    }
+
+    /// The numbers of what it has done.
+    pub(super) fn numbers(&self) -> Vec<u64> {
+        self.with(|state| state.done.iter().map(|(number, _)| *number).collect())
+    }
+}
+
+impl Dial for Played {
+    fn dial(&self) -> Result<Carrier, DialError> {
+        self.with(|state| {
+            state.dials += 1;
+            state.next = None;
+        });
+        let (near, far) = memory::pair().unwrap();
+        let state = Arc::clone(&self.0);
+        thread::spawn(move || serve(far, &state));
+        Ok(near)
+    }
+}
+
+fn serve(mut far: Carrier, state: &Mutex<State>) {
+    while let Ok(Some(body)) = far.source.receive() {
+        let (tag, request) = Request::decode(body).unwrap();
+        let mut state = state.lock().unwrap();
+        if state.breaks_after == Some(0) {
+            state.breaks_after = None;
+            return far.closer.close();
+        }
+        let Some(reply) = state.answer(request) else { continue };
+        drop(state);
+        let mut frames = [reply.encode(tag)].into();
+        // Who has heard enough has gone.
+        while far.sink.send(&mut frames).is_ok_and(|progress| progress == SendProgress::Blocked) {}
+    }
+}
+
+impl State {
+    fn answer(&mut self, request: Request) -> Option<Reply> {
+        Some(match request {
+            Request::Version(asked) => Reply::Version(Rversion {
+                msize: asked.msize,
+                version: asked.version,
+                features: if self.counts { FEATURE_LEDGER } else { 0 },
+                boot: BootId(1),
+                resumed: self.seen > 0,
+                number: self.seen,
+            }),
+            Request::Attach(_) => Reply::Attach(self.attached()),
+            Request::Number(told) => {
+                self.next = Some(told.number);
+                return None;
+            }
+            Request::Commit(_) => {
+                self.commits += 1;
+                Reply::Commit(Rcommit { boot: BootId(1) })
+            }
+            Request::Put(put) => {
+                let number = self.next.expect("numbered");
+                self.next = Some(number + 1);
+                let name = String::from_utf8(put.target.path.as_bytes().to_vec()).unwrap();
+                if number >= self.seen {
+                    self.seen = number + 1;
+                    self.done.push((number, name.clone()));
+                    self.breaks_after = self.breaks_after.map(|left| left.saturating_sub(1));
+                }
+                match name.starts_with("no") {
+                    true => Reply::Error(Rerror::from(Errno::NoSpace)),
+                    false => {
+                        Reply::Put(Rput { fd: NOFD, count: 1, offset: 0, before: 1, stat: None, dir: None })
+                    }
+                }
+            }
+            // The last word of who believes nothing any more.
+            Request::Recalled(_) => return None,
+            other => panic!("{other:?}"),
+        })
+    }
+
+    fn attached(&self) -> Rattach {
+        let now = Timestamp::default();
+        let root = Stat {
+            id: self.root,
+            kind: Kind::Directory,
+            version: 1,
+            mode: 0o755,
+            nlink: 2,
+            uid: 0,
+            gid: 0,
+            rdev: 0,
+            size: 0,
+            blocks: 0,
+            blksize: 4096,
+            atime: now,
+            mtime: now,
+            ctime: now,
+            without_xattrs: true,
+            leased: false,
+        };
+        let read_only = self.read_only;
+        Rattach { root, uid: 0, gid: 0, acts_for_callers: true, read_only, leases: None }
+    }
+}

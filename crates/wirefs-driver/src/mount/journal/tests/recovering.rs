@@ -1,0 +1,145 @@
+//! What an earlier mount left comes to the server, once and in order, or stays.
+
+use super::*;
+use wirefs_journal::{Outcome, Unfit};
+use wirefs_op::FileId;
+
+const THREE: [(u64, &str); 3] = [(1, "one"), (2, "two"), (3, "three")];
+
+/// What became of the only journal.
+fn brought(stage: &Stage) -> Brought {
+    match stage.recover().pop() {
+        Some(Recovered { result: Ok(brought), .. }) => brought,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn stays(stage: &Stage) -> Stays {
+    match stage.recover().pop() {
+        Some(Recovered { result: Err(stays), .. }) => stays,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn what_was_left_comes_to_the_server_in_order_and_the_journal_goes() {
+    let stage = Stage::new();
+    stage.left(1, &THREE);
+    stage.server.with(|state| state.seen = 2);
+    let expected = Outcome { sent: 2, skipped: 1, ..Outcome::default() };
+    assert_eq!(brought(&stage).outcome, expected);
+    assert_eq!(stage.server.numbers(), [2, 3]);
+    assert_eq!(stage.server.with(|state| state.commits), 1);
+    assert!(stage.recover().is_empty() && stage.kept().is_empty());
+}
+
+#[test]
+fn a_connection_that_breaks_is_made_again_and_nothing_is_done_twice() {
+    let stage = Stage::new();
+    stage.left(1, &THREE);
+    stage.server.with(|state| state.breaks_after = Some(2));
+    brought(&stage);
+    assert_eq!(stage.server.numbers(), [1, 2, 3]);
+    assert!(left_journals(&stage.dir.join("journal")).is_empty());
+}
+
+#[test]
+fn what_the_server_refuses_is_kept_with_the_reason() {
+    let stage = Stage::new();
+    stage.left(1, &[(1, "one"), (2, "no room"), (3, "three")]);
+    let brought = brought(&stage);
+    assert_eq!((brought.outcome.sent, brought.outcome.refused, brought.aside), (2, 1, 1));
+    assert_eq!(stage.kept(), [Kept { dir: brought.quarantine.clone(), changes: 1 }]);
+    let list = std::fs::read_to_string(brought.quarantine.join("changes.txt")).unwrap();
+    for said in
+        ["of unix:///here", "change 2: write 7 bytes at 0", "path  no room", "data  2.data", "refused"]
+    {
+        assert!(list.contains(said), "{said}: {list}");
+    }
+    assert_eq!(std::fs::read(brought.quarantine.join("2.data")).unwrap(), b"no room");
+}
+
+#[test]
+fn what_stands_behind_a_damaged_place_is_kept_and_not_sent() {
+    let stage = Stage::new();
+    let dir = stage.left(1, &THREE);
+    let path = segment(&dir, 1);
+    let mut bytes = std::fs::read(&path).unwrap();
+    let at = bytes.windows(3).rposition(|window| window == b"two").unwrap();
+    bytes[at] = b'T';
+    std::fs::write(&path, bytes).unwrap();
+    let brought = brought(&stage);
+    assert_eq!((stage.server.numbers(), brought.aside), (vec![1], 1));
+    assert!(brought.damage.is_some());
+    assert_eq!(std::fs::read(brought.quarantine.join("3.data")).unwrap(), b"three");
+}
+
+#[test]
+fn a_torn_end_is_cut() {
+    let stage = Stage::new();
+    let dir = stage.left(1, &THREE);
+    let path = segment(&dir, 1);
+    let mut bytes = std::fs::read(&path).unwrap();
+    let at = bytes.windows(5).rposition(|window| window == b"three").unwrap();
+    bytes.truncate(at + 2);
+    std::fs::write(&path, bytes).unwrap();
+    let brought = brought(&stage);
+    assert_eq!((stage.server.numbers(), brought.aside, brought.damage), (vec![1, 2], 0, None));
+}
+
+#[test]
+fn nothing_is_sent_to_a_server_that_forgot_what_it_did() {
+    let stage = Stage::new();
+    let journal = stage.begin(1);
+    for (number, name) in THREE {
+        assert!(journal.record(number, write_to(name)));
+    }
+    assert!(journal.write(|| 2));
+    drop(journal);
+    let brought = brought(&stage);
+    assert_eq!((brought.unfit, brought.aside), (Some(Unfit::Unknown), 3));
+    assert_eq!(stage.server.numbers(), [0_u64; 0]);
+    assert_eq!(stage.kept().iter().map(|kept| kept.changes).sum::<u64>(), 3);
+    assert!(left_journals(&stage.dir.join("journal")).is_empty());
+}
+
+#[test]
+fn a_server_that_cannot_take_it_now_finds_it_later() {
+    let stage = Stage::new();
+    let dir = stage.left(1, &THREE);
+    stage.server.with(|state| state.root = FileId { fs: 0, ino: 99, generation: 1 });
+    assert!(matches!(stays(&stage), Stays::OtherTree));
+    stage.server.with(|state| (state.root.ino, state.read_only) = (2, true));
+    assert!(matches!(stays(&stage), Stays::ReadOnly));
+    stage.server.with(|state| (state.read_only, state.counts) = (false, false));
+    assert!(matches!(stays(&stage), Stays::Unfit(Unfit::NoLedger)));
+    assert!(dir.exists());
+    stage.server.with(|state| state.counts = true);
+    brought(&stage);
+    assert_eq!(stage.server.numbers(), [1, 2, 3]);
+}
+
+#[test]
+fn a_journal_of_another_version_is_left_as_it_is() {
+    let stage = Stage::new();
+    let dir = stage.left(1, &THREE);
+    let path = segment(&dir, 1);
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[16] = 77;
+    std::fs::write(&path, &bytes).unwrap();
+    let Stays::Unreadable(why) = stays(&stage) else { panic!("it cannot be read") };
+    assert!(why.contains("version 77"), "{why}");
+    assert_eq!(std::fs::read(&path).unwrap(), bytes);
+    assert_eq!(stage.server.numbers(), [0_u64; 0]);
+}
+
+#[test]
+fn a_mount_brings_what_was_left_before_it_opens_its_own_session() {
+    let stage = Stage::new();
+    stage.left(1, &THREE);
+    let connected = crate::mount::connect(stage.plan()).unwrap();
+    assert_eq!(stage.server.numbers(), [1, 2, 3]);
+    let [Recovered { result: Ok(_), .. }] = connected.recovered() else { panic!("it was brought") };
+    // One to find the server, which did for the journal; one for the mount; one to write the journal of this test.
+    assert_eq!(stage.server.with(|state| state.dials), 3);
+}

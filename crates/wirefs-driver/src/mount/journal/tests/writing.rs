@@ -1,0 +1,116 @@
+//! What is written, and what happens when it cannot be.
+
+use super::*;
+
+/// The changes and bytes of a journal that was left.
+fn left(stage: &Stage) -> (u64, u64) {
+    match &left_journals(&stage.dir.join("journal"))[..] {
+        [LeftJournal { state: LeftState::Left { changes, bytes, .. }, .. }] => (*changes, *bytes),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn what_was_written_outlives_its_process_and_what_was_gathered_does_not() {
+    let stage = Stage::new();
+    let journal = stage.begin(1);
+    assert!(journal.record(1, write_to("one")) && journal.record(2, write_to("two")));
+    assert!(journal.write(|| 0));
+    assert!(journal.record(3, write_to("three")));
+    drop(journal);
+    assert_eq!(left(&stage).0, 2);
+}
+
+#[test]
+fn two_processes_never_use_one_journal() {
+    let stage = Stage::new();
+    let journal = stage.begin(1);
+    assert!(journal.record(1, write_to("one")) && journal.write(|| 0));
+    let [LeftJournal { state: LeftState::InUse, .. }] = &left_journals(&stage.dir.join("journal"))[..] else {
+        panic!("it is in use")
+    };
+    assert!(stage.recover().is_empty());
+    assert_eq!(stage.server.numbers(), [0_u64; 0]);
+    let plan = stage.plan();
+    let carrier = plan.dial.dial().unwrap();
+    let session = SessionId([1; 16]);
+    let attached = crate::mount::handshake::shake_hands(carrier, session, &plan).unwrap();
+    assert!(Journal::begin(&stage.journal_plan(), session, &attached).is_none());
+}
+
+#[test]
+fn what_the_servers_disk_has_is_forgotten_and_its_segments_go() {
+    let stage = Stage::new();
+    let journal = stage.begin(1);
+    let data = Bytes::from(vec![7; 128 * 1024]);
+    let last = 140;
+    for number in 1..=last {
+        assert!(journal.record(number, write_bytes("large", data.clone())));
+    }
+    assert!(journal.write(|| 0));
+    let dir = stage.only_journal();
+    assert!(segment(&dir, 1).exists() && segment(&dir, 2).exists());
+    assert!(journal.forget(100) && segment(&dir, 1).exists());
+    assert!(journal.forget(last - 2));
+    assert!(!segment(&dir, 1).exists() && segment(&dir, 2).exists());
+    let status = journal.status(last - 1);
+    assert_eq!((status.figures.records, status.figures.unanswered_records), (3, 2));
+    assert!(!journal.is_done_below(last) && journal.is_done_below(last + 1));
+    drop(journal);
+    assert_eq!(left(&stage).0, 3);
+}
+
+#[test]
+fn a_journal_of_which_nothing_is_needed_goes_with_its_mount() {
+    let stage = Stage::new();
+    let journal = stage.begin(1);
+    assert!(journal.record(1, write_to("one")) && journal.write(|| 0) && journal.forget(2));
+    journal.end(false);
+    assert!(left_journals(&stage.dir.join("journal")).is_empty());
+    assert!(!stage.dir.join("journal").read_dir().unwrap().any(|entry| entry.is_ok()));
+}
+
+#[test]
+fn a_journal_that_is_needed_stays_when_its_mount_goes() {
+    let stage = Stage::new();
+    let journal = stage.begin(1);
+    assert!(journal.record(1, write_to("one")) && journal.write(|| 0));
+    journal.end(true);
+    assert_eq!(left(&stage).0, 1);
+}
+
+#[test]
+fn a_disk_that_takes_no_more_is_told_once_and_nothing_before_it_is_lost() {
+    let stage = Stage::new();
+    let journal = stage.begin(1);
+    assert!(journal.record(1, write_to("one")) && journal.write(|| 0));
+    let dir = stage.only_journal();
+    // The next segment cannot be made.
+    std::fs::create_dir(segment(&dir, 2)).unwrap();
+    let data = Bytes::from(vec![7; 128 * 1024]);
+    let failed = (2..200).find(|number| !journal.record(*number, write_bytes("large", data.clone())));
+    let failed = failed.expect("a full segment");
+    assert!(journal.status(0).failed.is_some());
+    assert!(journal.record(failed + 1, write_to("later")) && journal.write(|| 0), "it was told");
+    assert!(!journal.sync_to(journal.written()), "nobody may rely on it");
+    drop(journal);
+    std::fs::remove_dir(segment(&dir, 2)).unwrap();
+    assert_eq!(left(&stage).0, failed - 1);
+}
+
+#[test]
+fn what_the_server_is_told_to_forget_is_noted_before() {
+    let stage = Stage::new();
+    let journal = stage.begin(1);
+    for number in 1..=9 {
+        assert!(journal.record(number, write_to("file")));
+    }
+    let told = Request::Number(Tnumber { number: 9, answered: 6 }).encode(NOTAG);
+    assert!(journal.before(&told));
+    drop(journal);
+    // Numbers 6 to 8 were answered to nobody: their replies are asked for.
+    stage.server.with(|state| state.seen = 9);
+    let [Recovered { result: Ok(brought), .. }] = &stage.recover()[..] else { panic!("it was brought") };
+    assert_eq!((brought.outcome.skipped, brought.outcome.sent), (8, 1));
+    assert_eq!(stage.server.numbers(), [9]);
+}

@@ -1,0 +1,178 @@
+//! Appending: entries are gathered, and written with one call before anything is done that they have to precede.
+
+use super::group::Group;
+use super::place::{Claim, segment_path};
+use rustix::fs::{FallocateFlags, Mode, OFlags};
+use std::fs::File;
+use std::io::{self, IoSlice, Write};
+use std::sync::Arc;
+use wirefs_journal::entry::{EntryKind, HEAD_BYTES, Spot, head};
+use wirefs_journal::limits::SEGMENT_BYTES;
+use wirefs_journal::{Figures, Header, Live, Misuse};
+use wirefs_op::Frame;
+
+/// Entries that are written with one call, at most: the kernel takes 1024 pieces, and each has three.
+const GATHERED_MAX: usize = 300;
+
+/// Why nothing more can be written.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum AppendError {
+    #[error(transparent)]
+    System(#[from] io::Error),
+    #[error(transparent)]
+    Misuse(#[from] Misuse),
+}
+
+/// An entry that is not written yet.
+struct Gathered {
+    head: [u8; HEAD_BYTES],
+    frame: Frame,
+}
+
+/// The message of a frame, without its size word.
+fn body(frame: &Frame) -> [&[u8]; 2] {
+    [frame.head.get(4..).unwrap_or_default(), &frame.data]
+}
+
+/// The end of the journal.
+pub(super) struct Writer {
+    claim: Claim,
+    header: Header,
+    live: Live,
+    /// The segment that is written to, and the sum of its header.
+    file: Arc<File>,
+    salt: u32,
+    gathered: Vec<Gathered>,
+    /// The last number below which all changes were noted to be answered.
+    answered: u64,
+}
+
+impl Writer {
+    /// Begins a journal.
+    pub(super) fn begin(claim: Claim, header: Header, group: &Group) -> io::Result<Writer> {
+        let live = Live::new(header.encode().len() as u64);
+        let (file, salt) = make(&claim, &header)?;
+        let file = Arc::new(file);
+        group.opened(&file);
+        Ok(Writer { claim, header, live, file, salt, gathered: Vec::new(), answered: 0 })
+    }
+
+    pub(super) fn record(&mut self, number: u64, frame: Frame, group: &Group) -> Result<(), AppendError> {
+        let bytes = body(&frame).iter().map(|part| part.len()).sum();
+        let placed = self.live.record(number, bytes)?;
+        if placed.opens {
+            self.next_segment(placed.segment, group)?;
+        }
+        self.gather(EntryKind::Record, number, frame, placed.offset, group)
+    }
+
+    /// Notes which changes are answered, unless that is noted.
+    pub(super) fn answered(&mut self, below: u64, group: &Group) -> Result<(), AppendError> {
+        if below <= self.answered {
+            return Ok(());
+        }
+        self.answered = below;
+        self.note(EntryKind::Answered, below, group)
+    }
+
+    /// Whether none was noted to be answered yet.
+    pub(super) fn has_no_answer(&self) -> bool {
+        self.answered <= 1
+    }
+
+    /// Forgets the changes below a number; segments that are not needed go.
+    pub(super) fn forget(&mut self, below: u64, group: &Group) -> Result<(), AppendError> {
+        self.answered(below, group)?;
+        self.note(EntryKind::Forget, below, group)?;
+        self.write(group)?;
+        for segment in self.live.forget(below) {
+            std::fs::remove_file(segment_path(self.claim.dir(), segment))?;
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, kind: EntryKind, below: u64, group: &Group) -> Result<(), AppendError> {
+        let placed = self.live.note();
+        if placed.opens {
+            self.next_segment(placed.segment, group)?;
+        }
+        self.gather(kind, below, Frame::default(), placed.offset, group)
+    }
+
+    fn gather(
+        &mut self,
+        kind: EntryKind,
+        number: u64,
+        frame: Frame,
+        offset: u64,
+        group: &Group,
+    ) -> Result<(), AppendError> {
+        let head = head(kind, number, &body(&frame), Spot { salt: self.salt, offset });
+        self.gathered.push(Gathered { head, frame });
+        if self.gathered.len() >= GATHERED_MAX {
+            self.write(group)?;
+        }
+        Ok(())
+    }
+
+    /// Writes what was gathered: from then on it outlives this process.
+    pub(super) fn write(&mut self, group: &Group) -> Result<(), AppendError> {
+        if self.gathered.is_empty() {
+            return Ok(());
+        }
+        let parts = self.gathered.iter().flat_map(|entry| {
+            let [front, data] = body(&entry.frame);
+            [entry.head.as_slice(), front, data]
+        });
+        let mut slices: Vec<IoSlice<'_>> = parts.filter(|part| !part.is_empty()).map(IoSlice::new).collect();
+        write_all(&self.file, &mut slices)?;
+        group.wrote(&self.file);
+        self.gathered.clear();
+        Ok(())
+    }
+
+    fn next_segment(&mut self, segment: u64, group: &Group) -> Result<(), AppendError> {
+        self.write(group)?;
+        self.header.segment = segment;
+        let (file, salt) = make(&self.claim, &self.header)?;
+        (self.file, self.salt) = (Arc::new(file), salt);
+        group.opened(&self.file);
+        Ok(())
+    }
+
+    pub(super) fn figures(&self, answered: u64) -> Figures {
+        self.live.figures(answered)
+    }
+
+    /// Ends the journal, of which nothing is needed.
+    pub(super) fn remove(self) -> io::Result<()> {
+        self.claim.remove()
+    }
+}
+
+/// Makes a segment, with room for all of it where the file system can: so syncing it later changes no sizes.
+fn make(claim: &Claim, header: &Header) -> io::Result<(File, u32)> {
+    let path = segment_path(claim.dir(), header.segment);
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut file = File::from(rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)?);
+    match rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, SEGMENT_BYTES) {
+        Ok(()) | Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => {}
+        Err(errno) => return Err(errno.into()),
+    }
+    let bytes = header.encode();
+    file.write_all(&bytes)?;
+    let (_, _, salt) = Header::decode(&bytes).map_err(io::Error::other)?;
+    Ok((file, salt))
+}
+
+fn write_all(mut file: &File, mut slices: &mut [IoSlice<'_>]) -> io::Result<()> {
+    while !slices.is_empty() {
+        match file.write_vectored(slices) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => IoSlice::advance_slices(&mut slices, written),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}

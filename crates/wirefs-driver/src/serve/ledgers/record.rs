@@ -1,0 +1,194 @@
+//! The bytes of a log of notes.
+//!
+//! ```text
+//!   magic[8], then records:  size[4] sum[16] kind[1] body     size counts kind and body, little-endian as all numbers
+//!
+//!   1 Opened    boot[8]                      the server that writes from here on
+//!   2 Closed                                 all above is on the disk
+//!   3 Begun     number[8] about[8] at[opt] of[opt] size[8]
+//!   4 Done      number[8] created[opt] reply: an R-message without its size
+//!   5 Answered  number[8]
+//!   6 Next      number[8]
+//!   7 Created   number[8] id[16]
+//! ```
+
+use bytes::Bytes;
+use wirefs_op::message::version::BootId;
+use wirefs_op::wire::{Malformed, Reader, Wire, Writer};
+use wirefs_op::{FileId, NOTAG, Reply};
+use wirefs_server::notes::Outcome;
+use wirefs_server::{Begun, Found, Note, Noted};
+use wirefs_store::sum::{SUM_BYTES, sum};
+
+/// What a log begins with: what it is, and the version of these bytes.
+pub(super) const MAGIC: [u8; 8] = *b"wfnotes\x01";
+/// Bytes ahead of a record's kind.
+const HEAD_BYTES: usize = 4 + SUM_BYTES;
+/// A record's kind and body in bytes, at most: a reply to a change has a few attributes and short texts.
+pub(super) const RECORD_BYTES_MAX: usize = 4096;
+
+/// One record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Record {
+    Opened(BootId),
+    Closed,
+    Note(Note),
+    Next(u64),
+    Created(u64, FileId),
+}
+
+/// What a log says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Told {
+    pub(super) noted: Noted,
+    /// Who wrote last.
+    pub(super) boot: Option<BootId>,
+    /// Whether it was ended in order.
+    pub(super) is_closed: bool,
+    /// Bytes up to the end of the last whole record.
+    pub(super) whole_bytes: usize,
+}
+
+/// A log that cannot be believed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Damage {
+    #[error("it is no log of notes, or one of another version")]
+    Strange,
+    #[error("a record at {0} is damaged")]
+    Record(usize),
+}
+
+impl Record {
+    /// Appends the record to `log`. One that is over its limit is left out, and false.
+    pub(super) fn write(&self, log: &mut Vec<u8>) -> bool {
+        let mut writer = Writer::bare();
+        let mut reply_body = Bytes::new();
+        match self {
+            Record::Opened(boot) => put(&mut writer, 1, boot),
+            Record::Closed => 2_u8.put(&mut writer),
+            Record::Note(Note::Begun { number, begun: Begun { about, found } }) => {
+                put(&mut writer, 3, number);
+                about.put(&mut writer);
+                found.at.put(&mut writer);
+                found.of.put(&mut writer);
+                found.size.put(&mut writer);
+            }
+            Record::Note(Note::Done { number, created, reply }) => {
+                put(&mut writer, 4, number);
+                created.put(&mut writer);
+                reply_body = reply.encode(NOTAG).to_body();
+            }
+            Record::Note(Note::Answered(number)) => put(&mut writer, 5, number),
+            Record::Next(number) => put(&mut writer, 6, number),
+            Record::Created(number, id) => {
+                put(&mut writer, 7, number);
+                id.put(&mut writer);
+            }
+        }
+        let body = writer.into_bytes();
+        let bytes = body.len() + reply_body.len();
+        if bytes > RECORD_BYTES_MAX {
+            return false;
+        }
+        // INVARIANT: below the limit, which fits.
+        log.extend_from_slice(&u32::try_from(bytes).unwrap_or(u32::MAX).to_le_bytes());
+        log.extend_from_slice(&sum(&[&body, &reply_body]));
+        log.extend_from_slice(&body);
+        log.extend_from_slice(&reply_body);
+        true
+    }
+
+    fn read(body: Bytes) -> Result<Record, Malformed> {
+        let mut reader = Reader::new(body);
+        let record = match u8::take(&mut reader)? {
+            1 => Record::Opened(BootId::take(&mut reader)?),
+            2 => Record::Closed,
+            3 => {
+                let (number, about) = (u64::take(&mut reader)?, u64::take(&mut reader)?);
+                let (at, of) = (Wire::take(&mut reader)?, Wire::take(&mut reader)?);
+                let found = Found { at, of, size: u64::take(&mut reader)? };
+                Record::Note(Note::Begun { number, begun: Begun { about, found } })
+            }
+            4 => {
+                let (number, created) = (u64::take(&mut reader)?, Wire::take(&mut reader)?);
+                let (_, reply) = Reply::decode(reader.bytes(reader.remaining())?)?;
+                Record::Note(Note::Done { number, created, reply: Box::new(reply) })
+            }
+            5 => Record::Note(Note::Answered(u64::take(&mut reader)?)),
+            6 => Record::Next(u64::take(&mut reader)?),
+            7 => Record::Created(u64::take(&mut reader)?, FileId::take(&mut reader)?),
+            _ => return Err(reader.malformed("no such record")),
+        };
+        reader.end()?;
+        Ok(record)
+    }
+}
+
+fn put(writer: &mut Writer, kind: u8, value: &impl Wire) {
+    kind.put(writer);
+    value.put(writer);
+}
+
+/// A new log that says all this.
+pub(super) fn whole(boot: BootId, noted: &Noted) -> Vec<u8> {
+    let mut log = MAGIC.to_vec();
+    let outcome = |(number, outcome): (&u64, &Outcome)| {
+        let number = *number;
+        Record::Note(match outcome {
+            Outcome::Begun(begun) => Note::Begun { number, begun: *begun },
+            Outcome::Done(reply) => Note::Done { number, created: None, reply: reply.clone() },
+        })
+    };
+    let head = [Record::Opened(boot), Record::Note(Note::Answered(noted.answered)), Record::Next(noted.next)];
+    let created = noted.created.iter().map(|(number, id)| Record::Created(number, id));
+    for record in head.into_iter().chain(created).chain(noted.outcomes.iter().map(outcome)) {
+        record.write(&mut log);
+    }
+    log
+}
+
+/// Reads a log. A last record that is not all there was being written when its process ended, and nothing that it was about
+/// had happened yet: it is left out.
+///
+/// # Errors
+/// Something else is wrong. What else it says may not be believed then: a change that is missing would be done twice.
+pub(super) fn read(log: &Bytes) -> Result<Told, Damage> {
+    if !log.starts_with(&MAGIC) {
+        return Err(Damage::Strange);
+    }
+    let mut told = Told { whole_bytes: MAGIC.len(), ..Told::default() };
+    while let Some((record, end)) = next(log, told.whole_bytes)? {
+        told.is_closed = record == Record::Closed;
+        told.whole_bytes = end;
+        match record {
+            Record::Opened(boot) => told.boot = Some(boot),
+            Record::Closed => {}
+            Record::Note(note) => told.noted.take(note),
+            Record::Next(number) => told.noted.next = told.noted.next.max(number),
+            Record::Created(number, id) => told.noted.created.insert(number, id),
+        }
+    }
+    Ok(told)
+}
+
+/// The record that stands there, and where it ends.
+fn next(log: &Bytes, at: usize) -> Result<Option<(Record, usize)>, Damage> {
+    let damage = Damage::Record(at);
+    let rest = log.get(at..).unwrap_or_default();
+    let Some((size, rest)) = rest.split_first_chunk::<4>() else { return Ok(None) };
+    let size = usize::try_from(u32::from_le_bytes(*size)).unwrap_or(usize::MAX);
+    if size > RECORD_BYTES_MAX {
+        return Err(damage);
+    }
+    let Some((told, rest)) = rest.split_first_chunk::<SUM_BYTES>() else { return Ok(None) };
+    let Some(body) = rest.get(..size) else { return Ok(None) };
+    if sum(&[body]) != *told {
+        return Err(damage);
+    }
+    let begin = at + HEAD_BYTES;
+    let record = Record::read(log.slice(begin..begin + size)).map_err(|_| damage)?;
+    Ok(Some((record, begin + size)))
+}
+
+#[cfg(test)]
+mod tests;

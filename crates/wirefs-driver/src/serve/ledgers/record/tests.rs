@@ -1,0 +1,145 @@
+use super::{Damage, MAGIC, Record, Told, read, whole};
+use bytes::Bytes;
+use wirefs_op::message::error::Rerror;
+use wirefs_op::message::put::Rput;
+use wirefs_op::message::target::Fd;
+use wirefs_op::message::version::BootId;
+use wirefs_op::{Errno, FileId, Reply};
+use wirefs_server::{Begun, Found, Note, Noted};
+
+fn id(ino: u64) -> FileId {
+    FileId { fs: 3, ino, generation: 9 }
+}
+
+fn begun(number: u64) -> Note {
+    let found = Found { at: None, of: Some(id(8)), size: 77 };
+    Note::Begun { number, begun: Begun { about: 0x0102_0304, found } }
+}
+
+fn done(number: u64) -> Note {
+    let put = Rput { fd: Fd(u16::MAX), count: 5, offset: 6, before: 7, stat: None, dir: None };
+    Note::Done { number, created: Some(id(number)), reply: Box::new(Reply::Put(put)) }
+}
+
+fn failed(number: u64) -> Note {
+    Note::Done { number, created: None, reply: Box::new(Reply::Error(Rerror::from(Errno::Exists))) }
+}
+
+/// All kinds of records, and the log that they make.
+fn all() -> (Vec<Record>, Vec<u8>) {
+    let records = vec![
+        Record::Opened(BootId(5)),
+        Record::Next(3),
+        Record::Created(2, id(2)),
+        Record::Note(begun(3)),
+        Record::Note(done(3)),
+        Record::Note(failed(4)),
+        Record::Note(Note::Answered(4)),
+        Record::Note(begun(5)),
+    ];
+    let log = log_of(&records);
+    (records, log)
+}
+
+fn log_of(records: &[Record]) -> Vec<u8> {
+    let mut log = MAGIC.to_vec();
+    assert!(records.iter().all(|record| record.write(&mut log)));
+    log
+}
+
+fn told(log: &[u8]) -> Result<Told, Damage> {
+    read(&Bytes::copy_from_slice(log))
+}
+
+#[test]
+fn a_log_says_what_was_noted() {
+    let (_, log) = all();
+    let told = told(&log).unwrap();
+    assert_eq!((told.boot, told.is_closed, told.whole_bytes), (Some(BootId(5)), false, log.len()));
+    let mut noted = Noted { next: 3, ..Noted::default() };
+    noted.created.insert(2, id(2));
+    [begun(3), done(3), failed(4), Note::Answered(4), begun(5)].into_iter().for_each(|note| noted.take(note));
+    assert_eq!((noted.next, noted.answered, noted.outcomes.len()), (6, 4, 2));
+    assert_eq!(told.noted, noted);
+}
+
+#[test]
+fn a_log_that_is_written_anew_says_the_same() {
+    let (_, log) = all();
+    let before = told(&log).unwrap();
+    let after = told(&whole(BootId(6), &before.noted)).unwrap();
+    assert_eq!((after.noted, after.boot), (before.noted, Some(BootId(6))));
+}
+
+#[test]
+fn the_bytes_of_a_record_stay_what_they_are() {
+    let mut bytes = Vec::new();
+    assert!(Record::Note(begun(0x0a)).write(&mut bytes));
+    let (head, body) = bytes.split_at(20);
+    assert_eq!(head[..4], 43_u32.to_le_bytes());
+    let expected = [
+        &[3][..],
+        &0x0a_u64.to_le_bytes(),
+        &0x0102_0304_u64.to_le_bytes(),
+        &[0],
+        &[1, 3, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0],
+        &77_u64.to_le_bytes(),
+    ];
+    assert_eq!(body, expected.concat());
+    assert_eq!(MAGIC, *b"wfnotes\x01");
+}
+
+#[test]
+fn a_log_that_ends_within_a_record_counts_up_to_there() {
+    let (records, log) = all();
+    let mut ends = vec![MAGIC.len()];
+    for count in 1..=records.len() {
+        ends.push(log_of(&records[..count]).len());
+    }
+    for length in MAGIC.len()..=log.len() {
+        let told = told(&log[..length]).unwrap_or_else(|damage| panic!("{length} bytes: {damage}"));
+        let whole = ends.iter().rev().find(|end| **end <= length).unwrap();
+        assert_eq!(told.whole_bytes, *whole, "{length} bytes");
+    }
+    for length in 0..MAGIC.len() {
+        assert_eq!(told(&log[..length]), Err(Damage::Strange));
+    }
+}
+
+#[test]
+fn a_log_with_a_wrong_byte_is_not_believed() {
+    let (records, log) = all();
+    let last = log_of(&records[..records.len() - 1]).len();
+    for at in 0..log.len() {
+        let mut wrong = log.clone();
+        wrong[at] ^= 0x10;
+        match told(&wrong) {
+            Err(_) => {}
+            // The length of the last record says more than there is: as if it had not been written whole.
+            Ok(told) => assert!(at >= last && at < last + 4 && told.whole_bytes == last, "the byte at {at}"),
+        }
+    }
+}
+
+#[test]
+fn a_log_of_another_version_or_kind_is_not_believed() {
+    let (_, mut log) = all();
+    log[7] += 1;
+    assert_eq!(told(&log), Err(Damage::Strange));
+    assert_eq!(told(b"#!/bin/sh\n"), Err(Damage::Strange));
+    let mut unknown = MAGIC.to_vec();
+    let body = [99_u8];
+    unknown.extend_from_slice(&1_u32.to_le_bytes());
+    unknown.extend_from_slice(&wirefs_store::sum::sum(&[&body]));
+    unknown.extend_from_slice(&body);
+    assert_eq!(told(&unknown), Err(Damage::Record(MAGIC.len())));
+}
+
+#[test]
+fn a_log_is_closed_until_it_is_opened_again() {
+    let mut records = vec![Record::Opened(BootId(1)), Record::Note(failed(1)), Record::Closed];
+    assert!(told(&log_of(&records)).unwrap().is_closed);
+    records.push(Record::Opened(BootId(2)));
+    let told = told(&log_of(&records)).unwrap();
+    assert_eq!((told.is_closed, told.boot), (false, Some(BootId(2))));
+}

@@ -1,0 +1,160 @@
+//! One change out of a journal: what it is, for people, and how it is sent by somebody who has none of its files open.
+
+use bytes::Bytes;
+use wirefs_op::message::put::{PutMode, Tput};
+use wirefs_op::message::target::{NOFD, Target};
+use wirefs_op::message::xattr::XattrAction;
+use wirefs_op::{Request, SetStat};
+
+/// A change in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Description {
+    /// What it does, as in `write 4096 bytes at 0`.
+    pub what: String,
+    /// The path below the mount, as it was when the change was made.
+    pub path: Vec<u8>,
+    /// What it was to write.
+    pub data: Bytes,
+}
+
+/// The change as it is sent when a journal is replayed: without the numbers of files that the client had open and without opening any,
+/// since nobody will close them. `None` where it is of no use any more: an opening, or a lock, whose holder is gone.
+pub fn replayed(request: Request) -> Option<Request> {
+    match request {
+        Request::Put(put) => Some(closed(put)).filter(|put| put.mode != PutMode::NONE).map(Request::Put),
+        Request::Link(mut link) => {
+            link.target = without_fd(link.target);
+            Some(Request::Link(link))
+        }
+        Request::Allocate(mut allocate) => {
+            allocate.target = without_fd(allocate.target);
+            Some(Request::Allocate(allocate))
+        }
+        Request::Copy(mut copy) => {
+            (copy.from, copy.to) = (without_fd(copy.from), without_fd(copy.to));
+            Some(Request::Copy(copy))
+        }
+        Request::Xattr(mut xattr) => {
+            xattr.target = without_fd(xattr.target);
+            Some(Request::Xattr(xattr))
+        }
+        Request::Remove(_) | Request::Rename(_) => Some(request),
+        Request::Lock(_)
+        | Request::Version(_)
+        | Request::Attach(_)
+        | Request::Flush(_)
+        | Request::Ping(_)
+        | Request::Get(_)
+        | Request::Statfs(_)
+        | Request::Seek(_)
+        | Request::Commit(_)
+        | Request::Find(_)
+        | Request::Recalled(_)
+        | Request::Number(_) => None,
+    }
+}
+
+fn without_fd(target: Target) -> Target {
+    Target { fd: NOFD, ..target }
+}
+
+/// A file without a name is there only while it is open: it stays so until the session ends. What is written waits for the disk once,
+/// at the end.
+fn closed(put: Tput) -> Tput {
+    let opening = PutMode::MORE.and(PutMode::READ).and(PutMode::WRITE);
+    let dropped = if put.mode.has(PutMode::NAMELESS) { PutMode::SYNC } else { opening.and(PutMode::SYNC) };
+    Tput { target: without_fd(put.target), mode: PutMode(put.mode.0 & !dropped.0), ..put }
+}
+
+/// What a change is.
+pub fn describe(request: &Request) -> Description {
+    let (what, path, data) = match request {
+        Request::Put(put) => (written(put), &put.target.path, put.data.0.clone()),
+        Request::Remove(remove) if remove.directory => {
+            ("remove the directory".to_owned(), &remove.place.path, Bytes::new())
+        }
+        Request::Remove(remove) => ("remove".to_owned(), &remove.place.path, Bytes::new()),
+        Request::Rename(rename) => {
+            (format!("rename to {}", shown(rename.to.path.as_bytes())), &rename.from.path, Bytes::new())
+        }
+        Request::Link(link) => {
+            (format!("link as {}", shown(link.to.path.as_bytes())), &link.target.path, Bytes::new())
+        }
+        Request::Allocate(allocate) => (
+            format!("allocate {} bytes at {} (mode {})", allocate.length, allocate.offset, allocate.mode),
+            &allocate.target.path,
+            Bytes::new(),
+        ),
+        Request::Copy(copy) => (
+            format!(
+                "copy {} bytes at {} from {} at {}",
+                copy.length,
+                copy.to_offset,
+                shown(copy.from.path.as_bytes()),
+                copy.from_offset
+            ),
+            &copy.to.path,
+            Bytes::new(),
+        ),
+        Request::Xattr(xattr) => {
+            let verb = if xattr.action == XattrAction::Remove { "remove" } else { "set" };
+            let name = shown(xattr.name.as_bytes());
+            (format!("{verb} the extended attribute {name}"), &xattr.target.path, xattr.value.0.clone())
+        }
+        Request::Lock(lock) => ("lock or unlock".to_owned(), &lock.target.path, Bytes::new()),
+        Request::Version(_)
+        | Request::Attach(_)
+        | Request::Flush(_)
+        | Request::Ping(_)
+        | Request::Get(_)
+        | Request::Statfs(_)
+        | Request::Seek(_)
+        | Request::Commit(_)
+        | Request::Find(_)
+        | Request::Recalled(_)
+        | Request::Number(_) => {
+            return Description {
+                what: format!("no change: {}", request.name()),
+                path: Vec::new(),
+                data: Bytes::new(),
+            };
+        }
+    };
+    Description { what, path: path.as_bytes().to_vec(), data }
+}
+
+fn shown(path: &[u8]) -> String {
+    String::from_utf8_lossy(path).into_owned()
+}
+
+fn written(put: &Tput) -> String {
+    let mut parts = Vec::new();
+    if let Some(create) = &put.create {
+        parts.push(format!("create {:?} with mode {:o}", create.kind, create.mode).to_lowercase());
+    }
+    if put.mode.has(PutMode::STAT) {
+        parts.push(format!("set {}", attributes(&put.set)));
+    }
+    if put.mode.has(PutMode::DATA) && put.mode.has(PutMode::APPEND) {
+        parts.push(format!("append {} bytes", put.data.0.len()));
+    } else if put.mode.has(PutMode::DATA) {
+        parts.push(format!("write {} bytes at {}", put.data.0.len(), put.offset));
+    }
+    if parts.is_empty() { "open or close".to_owned() } else { parts.join(", ") }
+}
+
+fn attributes(set: &SetStat) -> String {
+    let named = [
+        ("mode", set.mode.is_some()),
+        ("owner", set.uid.is_some()),
+        ("group", set.gid.is_some()),
+        ("size", set.size.is_some()),
+        ("time of access", set.atime.is_some()),
+        ("time of change", set.mtime.is_some()),
+    ];
+    let names: Vec<&str> = named.into_iter().filter(|(_, is_set)| *is_set).map(|(name, _)| name).collect();
+    names.join(", ")
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

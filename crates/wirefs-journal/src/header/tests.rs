@@ -1,0 +1,46 @@
+use super::*;
+
+/// A header of a segment.
+pub(crate) fn header(segment: u64) -> Header {
+    Header {
+        session: SessionId([7; 16]),
+        root: FileId { fs: 0, ino: 2, generation: 9 },
+        boot: BootId(0x1122),
+        run: 5,
+        segment,
+        identity: b"SHA256:abc".to_vec(),
+        path: b"projects/one".to_vec(),
+        source: b"tls://nas/projects/one".to_vec(),
+    }
+}
+
+#[test]
+fn what_is_written_is_read() {
+    let header = header(3);
+    let bytes = header.encode();
+    let (read, end, _) = Header::decode(&bytes).unwrap();
+    assert_eq!((read, end), (header, bytes.len()));
+}
+
+#[test]
+fn a_header_that_is_cut_or_wrong_in_any_byte_is_not_believed() {
+    let bytes = header(3).encode();
+    for cut in 0..bytes.len() {
+        assert!(Header::decode(&bytes[..cut]).is_err(), "{cut}");
+    }
+    for at in 0..bytes.len() {
+        let mut wrong = bytes.clone();
+        wrong[at] ^= 1;
+        assert!(Header::decode(&wrong).is_err(), "{at}");
+    }
+}
+
+#[test]
+fn what_is_no_segment_is_told_apart() {
+    assert_eq!(Header::decode(&[]), Err(HeaderFault::Blank));
+    assert_eq!(Header::decode(&[0; 4096]), Err(HeaderFault::Blank));
+    assert_eq!(Header::decode(b"a text that somebody else wrote"), Err(HeaderFault::Foreign));
+    let mut later = header(1).encode();
+    later[16] = 2;
+    assert_eq!(Header::decode(&later), Err(HeaderFault::Version(2)));
+}

@@ -1,0 +1,23 @@
+//! What the journal may grow to, and how much of it is under way at once.
+
+use wirefs_op::limits::{LEDGER_MAX, MESSAGE_BYTES_MAX, REQUESTS_MAX};
+
+/// A segment is no longer than this, in bytes, but for the record that it begins with.
+pub const SEGMENT_BYTES: u64 = 16 * 1024 * 1024;
+/// The longest record or note, in bytes: a message without its size word.
+pub const BODY_BYTES_MAX: usize = MESSAGE_BYTES_MAX;
+/// The longest name in a header (of the server, its directory, the source as the user wrote it), in bytes.
+pub const NAME_BYTES_MAX: usize = 64 * 1024;
+/// Changes that a replay has under way, at most.
+pub const UNDER_WAY_MAX: usize = 1024;
+/// Their bytes, at most, before another one goes.
+pub const UNDER_WAY_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Changes after which a replay tells the server anew which replies have come.
+pub const TOLD_AGAIN: u64 = 1024;
+
+const _: () = assert!(UNDER_WAY_MAX < REQUESTS_MAX, "each change under way has a tag, and so has the commit");
+const _: () = assert!(
+    UNDER_WAY_MAX as u64 + TOLD_AGAIN < LEDGER_MAX,
+    "a change waits for the oldest one under way before it is too far ahead of what was told"
+);
+const _: () = assert!(SEGMENT_BYTES > 16 * BODY_BYTES_MAX as u64, "a segment holds several records");

@@ -1,0 +1,149 @@
+use super::*;
+use crate::entry::{EntryKind, Record, head};
+use crate::header::tests::header;
+use proptest::prelude::*;
+
+/// The bytes of a segment with these entries, and where each of them begins; the last is where they end.
+pub(crate) fn written(number: u64, entries: &[Entry]) -> (Vec<u8>, Vec<usize>) {
+    let mut segment = header(number).encode();
+    let (_, _, salt) = Header::decode(&segment).unwrap();
+    let mut starts = vec![segment.len()];
+    for entry in entries {
+        let (kind, number, body) = match entry {
+            Entry::Record(record) => (EntryKind::Record, record.number, record.body.clone()),
+            Entry::Answered(below) => (EntryKind::Answered, *below, Bytes::new()),
+            Entry::Forget(below) => (EntryKind::Forget, *below, Bytes::new()),
+        };
+        let spot = Spot { salt, offset: segment.len() as u64 };
+        segment.extend_from_slice(&head(kind, number, &[&body], spot));
+        segment.extend_from_slice(&body);
+        starts.push(segment.len());
+    }
+    (segment, starts)
+}
+
+/// A record.
+pub(crate) fn record(number: u64, body: impl Into<Bytes>) -> Entry {
+    Entry::Record(Record { number, body: body.into() })
+}
+
+fn read(segment: Vec<u8>) -> Scan {
+    scan(&Bytes::from(segment)).unwrap()
+}
+
+#[test]
+fn what_is_written_is_read_also_where_more_room_was_made() {
+    let entries =
+        [record(1, "one"), Entry::Answered(2), record(2, ""), Entry::Forget(2), record(9, vec![0; 5000])];
+    let (mut segment, _) = written(4, &entries);
+    for _ in 0..2 {
+        let scan = read(segment.clone());
+        assert_eq!((scan.header, scan.entries, scan.rest), (header(4), entries.to_vec(), Rest::Blank));
+        segment.resize(segment.len() + 10_000, 0);
+    }
+}
+
+#[test]
+fn what_stands_behind_a_damaged_record_is_told_and_kept_apart() {
+    let entries = [record(1, "one"), record(2, "two"), record(3, "three"), Entry::Forget(1)];
+    let (mut segment, starts) = written(1, &entries);
+    segment[starts[1] + HEAD_BYTES] ^= 0x40;
+    let scan = read(segment);
+    assert_eq!(scan.entries, entries[..1]);
+    assert_eq!(scan.rest, Rest::Corrupt { at: starts[1] as u64, behind: entries[2..].to_vec() });
+}
+
+#[test]
+fn a_record_that_holds_a_segment_is_not_taken_for_one() {
+    // Whoever copies a journal into the mount has its entries in a record.
+    let (inner, _) = written(1, &[record(7, "of another one"), record(8, "of another one")]);
+    let entries = [record(1, inner), record(2, "two")];
+    let (mut segment, starts) = written(1, &entries);
+    segment[starts[0]] ^= 1;
+    let scan = read(segment);
+    assert_eq!(scan.rest, Rest::Corrupt { at: starts[0] as u64, behind: entries[1..].to_vec() });
+}
+
+#[test]
+fn an_entry_from_another_segment_is_not_believed() {
+    let (first, starts) = written(1, &[record(1, "one")]);
+    let (mut second, _) = written(2, &[]);
+    second.extend_from_slice(&first[starts[0]..]);
+    let scan = read(second);
+    assert_eq!((scan.entries.len(), scan.rest), (0, Rest::Torn { at: starts[0] as u64 }));
+}
+
+fn entries() -> impl Strategy<Value = Vec<Entry>> {
+    let body = prop_oneof![
+        proptest::collection::vec(any::<u8>(), 0..80),
+        // Marks and zeros, which the search for whole entries looks at.
+        proptest::collection::vec(prop_oneof![Just(0), proptest::sample::select(MARK.to_vec())], 0..80),
+    ];
+    let entry = prop_oneof![
+        4 => (any::<u64>(), body).prop_map(|(number, body)| record(number, body)),
+        1 => any::<u64>().prop_map(Entry::Answered),
+        1 => any::<u64>().prop_map(Entry::Forget),
+    ];
+    proptest::collection::vec(entry, 0..12)
+}
+
+/// Entries that are whole before this byte.
+fn whole_before(starts: &[usize], at: usize) -> usize {
+    starts.iter().skip(1).filter(|&&end| end <= at).count()
+}
+
+proptest! {
+    #[test]
+    fn a_segment_that_is_cut_anywhere_gives_what_was_whole(
+        entries in entries(), cut in any::<prop::sample::Index>(), room in 0..100_usize,
+    ) {
+        let (mut segment, starts) = written(1, &entries);
+        let cut = starts[0] + cut.index(segment.len() - starts[0] + 1);
+        segment.truncate(cut);
+        segment.resize(cut + room, 0);
+        let scan = scan(&Bytes::from(segment)).unwrap();
+        // Zeros that were cut off may be there again as room.
+        let whole = whole_before(&starts, cut);
+        prop_assert!(scan.entries.len() >= whole);
+        prop_assert!(entries.starts_with(&scan.entries));
+        let is_corrupt = matches!(scan.rest, Rest::Corrupt { .. });
+        prop_assert!(!is_corrupt);
+    }
+
+    #[test]
+    fn a_segment_that_is_wrong_anywhere_gives_what_is_before_and_only_what_was_written(
+        entries in entries(), at in any::<prop::sample::Index>(), wrong in 1..=255_u8,
+    ) {
+        let (mut segment, starts) = written(1, &entries);
+        prop_assume!(segment.len() > starts[0]);
+        let at = starts[0] + at.index(segment.len() - starts[0]);
+        segment[at] ^= wrong;
+        let scan = scan(&Bytes::from(segment)).unwrap();
+        let whole = whole_before(&starts, at);
+        prop_assert_eq!(&scan.entries, &entries[..whole]);
+        let expected = &entries[whole + 1..];
+        match scan.rest {
+            Rest::Corrupt { at, behind } => {
+                prop_assert_eq!(at, starts[whole] as u64);
+                prop_assert_eq!(behind, expected);
+            }
+            Rest::Torn { at } => {
+                prop_assert_eq!(at, starts[whole] as u64);
+                prop_assert!(expected.is_empty());
+            }
+            Rest::Blank => prop_assert!(false, "the wrong byte was overlooked"),
+        }
+    }
+
+    #[test]
+    fn bytes_of_any_kind_are_read_without_harm(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+        let mut segment = header(1).encode();
+        let start = segment.len();
+        segment.extend_from_slice(&bytes);
+        let scan = scan(&Bytes::from(segment)).unwrap();
+        prop_assert_eq!(scan.entries.len(), 0);
+        if bytes.iter().any(|&byte| byte != 0) {
+            prop_assert_eq!(scan.rest, Rest::Torn { at: start as u64 });
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! What an earlier mount left, segment by segment.
+
+use crate::entry::{Entry, Record};
+use crate::header::{Header, HeaderFault};
+use crate::segment::{Rest, Scan};
+
+/// Where a journal is damaged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// The segment.
+    pub segment: u64,
+    /// The first damaged byte in it.
+    pub at: u64,
+}
+
+/// What one segment gave.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Taken {
+    /// Changes in order, with nothing missing before them.
+    pub records: Vec<Record>,
+    /// Changes behind a damaged place: they may not be carried out.
+    pub behind: Vec<Record>,
+}
+
+/// What a journal holds, as far as it was looked through.
+#[derive(Clone, Debug, Default)]
+pub struct Survey {
+    /// Whose it is, by its first segment.
+    pub header: Option<Header>,
+    /// Where it is damaged first, in its midst: a torn end is none.
+    pub damage: Option<Damage>,
+    /// Changes that stand behind a damaged place.
+    pub behind: u64,
+    /// The server has answered all changes below; 1 or 0: none.
+    pub answered: u64,
+    /// The server's disk has all changes below.
+    pub forget: u64,
+    /// Numbers and bytes of the changes before any damage.
+    records: Vec<(u64, u64)>,
+    next: Option<u64>,
+    last: u64,
+    /// A torn end, which is damage if more was written behind it.
+    torn: Option<Damage>,
+}
+
+impl Survey {
+    /// Takes the next segment, in the order of their numbers.
+    ///
+    /// # Errors
+    /// Another version wrote it: the whole journal is to be left as it is.
+    pub fn take(&mut self, number: u64, scan: Result<Scan, HeaderFault>) -> Result<Taken, HeaderFault> {
+        let Scan { header, entries, rest } = match scan {
+            Ok(scan) => scan,
+            Err(fault @ HeaderFault::Version(_)) => return Err(fault),
+            // It was made, and its maker died.
+            Err(HeaderFault::Blank) => return Ok(Taken::default()),
+            Err(HeaderFault::Foreign | HeaderFault::Damaged) => {
+                self.is_damaged(number, 0);
+                return Ok(Taken::default());
+            }
+        };
+        let first = self.header.get_or_insert_with(|| header.clone());
+        let is_next = self.next.is_none_or(|next| next == number) && header.segment == number;
+        if !is_next || header.session != first.session {
+            self.is_damaged(number, 0);
+        }
+        if let Some(torn) = self.torn.take().filter(|_| !entries.is_empty() || rest != Rest::Blank) {
+            self.is_damaged(torn.segment, torn.at);
+        }
+        self.next = Some(number + 1);
+        let mut taken = Taken::default();
+        for entry in entries {
+            self.entry(number, entry, &mut taken);
+        }
+        match rest {
+            Rest::Blank => {}
+            Rest::Torn { at } => self.torn = Some(Damage { segment: number, at }),
+            Rest::Corrupt { at, behind } => {
+                self.is_damaged(number, at);
+                for entry in behind {
+                    self.entry(number, entry, &mut taken);
+                }
+            }
+        }
+        Ok(taken)
+    }
+
+    fn is_damaged(&mut self, segment: u64, at: u64) {
+        self.damage.get_or_insert(Damage { segment, at });
+    }
+
+    fn entry(&mut self, segment: u64, entry: Entry, taken: &mut Taken) {
+        match entry {
+            Entry::Record(record) => {
+                if record.number <= self.last {
+                    self.is_damaged(segment, 0);
+                }
+                self.last = self.last.max(record.number);
+                if self.damage.is_some() {
+                    self.behind += 1;
+                    taken.behind.push(record);
+                } else {
+                    self.records.push((record.number, record.body.len() as u64));
+                    taken.records.push(record);
+                }
+            }
+            Entry::Answered(below) => self.answered = self.answered.max(below),
+            Entry::Forget(below) => self.forget = self.forget.max(below),
+        }
+    }
+
+    /// Changes from a number on that are needed, and their bytes.
+    pub fn needed_from(&self, number: u64) -> (u64, u64) {
+        let from = number.max(self.forget);
+        let needed = self.records.iter().filter(|(number, _)| *number >= from);
+        needed.fold((0, 0), |(count, sum), (_, bytes)| (count + 1, sum + bytes))
+    }
+
+    /// Whether the server has answered anything, so that it must know the session's numbers.
+    pub fn has_answers(&self) -> bool {
+        self.answered > 1 || self.forget > 1
+    }
+}
+
+#[cfg(test)]
+mod tests;

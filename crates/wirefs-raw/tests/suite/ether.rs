@@ -1,0 +1,106 @@
+//! Frames between two hosts joined by veth.
+
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use wirefs_lab::{Host, Lab, Patch};
+use wirefs_raw::{Blocked, EtherSocket, Frames, HardwareAddress, RawError};
+
+use crate::site::ip;
+
+/// Local experimental (IEEE 802).
+pub(crate) const ETHER_TYPE: u16 = 0x88B5;
+
+/// Two hosts and a cable with this MTU.
+pub(crate) fn cable(lab: &Lab, mtu: usize) -> ([Host; 2], Patch) {
+    let hosts = ["near", "far"].map(|name| lab.host(name).unwrap());
+    let [near, far] = &hosts;
+    let patch = lab.patch(near, far).unwrap();
+    hosts.iter().for_each(|host| ip(host, &format!("link set {} mtu {mtu}", patch.device)));
+    (hosts, patch)
+}
+
+pub(crate) fn open(host: &Host, device: &str, ether_type: u16) -> EtherSocket {
+    host.run(|| EtherSocket::open(device, ether_type)).unwrap().unwrap()
+}
+
+/// Waits until something can be received, a second at most.
+fn wait(socket: &EtherSocket) -> bool {
+    let timeout = Timespec::try_from(Duration::from_secs(1)).unwrap();
+    poll(&mut [PollFd::new(socket, PollFlags::IN)], Some(&timeout)).unwrap() > 0
+}
+
+fn send(socket: &EtherSocket, to: HardwareAddress, payloads: &[&[u8]]) -> wirefs_raw::Departures {
+    let mut frames = Frames::new(9_216);
+    for payload in payloads {
+        assert!(frames.push(|room| {
+            room[..payload.len()].copy_from_slice(payload);
+            Some((to, payload.len()))
+        }));
+    }
+    let departures = socket.send(&mut frames);
+    assert_eq!(frames.is_sent(), departures.blocked.is_none());
+    departures
+}
+
+fn received(socket: &EtherSocket) -> Vec<(HardwareAddress, Vec<u8>)> {
+    let mut frames = Frames::new(9_216);
+    let mut all = Vec::new();
+    while wait(socket) {
+        socket.receive(&mut frames).unwrap();
+        frames.each(|source, payload| all.push((source, payload.to_vec())));
+        if !all.is_empty() {
+            break;
+        }
+    }
+    all
+}
+
+#[test]
+fn frames_of_the_type_arrive_whole_with_their_sender_and_others_do_not() {
+    let lab = Lab::new("ether").unwrap();
+    let (hosts, patch) = cable(&lab, 9_000);
+    let [near, far] = hosts.each_ref().map(|host| open(host, &patch.device, ETHER_TYPE));
+    let other = open(&hosts[0], &patch.device, ETHER_TYPE + 1);
+    assert_ne!(near.address(), far.address());
+    assert_eq!((near.mtu().unwrap(), far.mtu().unwrap()), (9_000, 9_000));
+    let long = vec![7; 9_000];
+    send(&other, far.address(), &[b"of another type"]);
+    send(&near, HardwareAddress([2, 9, 9, 9, 9, 9]), &[b"for somebody else"]);
+    assert_eq!(send(&near, far.address(), &[b"short", &long]).packets, 2);
+    let expected = [(near.address(), b"short".to_vec()), (near.address(), long)];
+    assert_eq!(received(&far), expected);
+}
+
+#[test]
+fn frame_that_is_larger_than_the_interface_takes_is_told_and_the_rest_is_sent() {
+    let lab = Lab::new("ether-large").unwrap();
+    let (hosts, patch) = cable(&lab, 1_500);
+    let [near, far] = hosts.each_ref().map(|host| open(host, &patch.device, ETHER_TYPE));
+    let departures = send(&near, far.address(), &[b"one", &[1; 1_501], b"two"]);
+    assert_eq!((departures.packets, departures.too_large), (2, 1));
+    let payloads: Vec<Vec<u8>> = received(&far).into_iter().map(|(_, payload)| payload).collect();
+    assert_eq!(payloads, [b"one".to_vec(), b"two".to_vec()]);
+}
+
+#[test]
+fn interface_that_is_down_is_told_when_sending_and_silent_when_receiving() {
+    let lab = Lab::new("ether-down").unwrap();
+    let (hosts, patch) = cable(&lab, 1_500);
+    let near = open(&hosts[0], &patch.device, ETHER_TYPE);
+    ip(&hosts[0], &format!("link set {} down", patch.device));
+    let departures = send(&near, near.address(), &[b"into the void"]);
+    assert!(matches!(departures.blocked, Some(Blocked::Refused(_))), "{departures:?}");
+    let arrivals = near.receive(&mut Frames::new(1_500)).unwrap();
+    assert_eq!((arrivals.frames, arrivals.is_drained), (0, true));
+}
+
+#[test]
+fn interface_that_is_missing_or_no_ethernet_is_named() {
+    crate::site::on_a_host("ether-none", || {
+        let error = EtherSocket::open("eth77", ETHER_TYPE).unwrap_err();
+        assert!(matches!(&error, RawError::NoInterface { interface } if interface == "eth77"), "{error}");
+        let error = EtherSocket::open("lo", ETHER_TYPE).unwrap_err();
+        assert!(matches!(error, RawError::NotEthernet { .. }), "{error}");
+    });
+}

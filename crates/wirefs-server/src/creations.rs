@@ -1,0 +1,77 @@
+//! What the numbered changes of one session have created, so that requests may name it by the number of the change.
+//!
+//! A client that goes ahead of the server sends requests about an object before it knows its id (PROTOCOL.md, "Naming what
+//! is still to be created").
+
+use std::collections::BTreeMap;
+use wirefs_op::limits::LEDGER_MAX;
+use wirefs_op::message::put::PutMode;
+use wirefs_op::message::target::{Fd, NOFD};
+use wirefs_op::{FileId, Request};
+
+/// So many creations of a session are known: a client cannot have that many changes under way, so it has heard long since
+/// what the older ones made.
+pub(crate) const CREATIONS_MAX: usize = 4 * LEDGER_MAX as usize;
+
+/// The request names the object of a change that has failed, created nothing, is not carried out yet, or is too long ago.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct UnknownCreation;
+
+/// Which object each change has created.
+///
+/// # Cost
+/// About 40 bytes for each of the last 32,768.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Creations {
+    by_number: BTreeMap<u64, FileId>,
+    /// The fds that they left open: a file whose mode forbids writing is written through the one that created it.
+    fds: BTreeMap<u64, Fd>,
+}
+
+impl Creations {
+    /// The change `number` has created this object. The oldest is forgotten where it becomes too many.
+    pub fn insert(&mut self, number: u64, id: FileId) {
+        self.by_number.insert(number, id);
+        if self.by_number.len() > CREATIONS_MAX {
+            self.by_number.pop_first();
+        }
+    }
+
+    /// It has left this fd open.
+    pub(crate) fn opened(&mut self, number: u64, fd: Fd) {
+        self.fds.insert(number, fd);
+        if self.fds.len() > CREATIONS_MAX {
+            self.fds.pop_first();
+        }
+    }
+
+    /// All that are known, by number.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, FileId)> + '_ {
+        self.by_number.iter().map(|(number, id)| (*number, *id))
+    }
+
+    /// Puts the ids of objects in the place of numbers, and for data the fd that the creation has left open.
+    ///
+    /// # Errors
+    /// Of one of them it is not known what it has created; the request is as it was then, or half resolved.
+    pub(crate) fn resolve(&self, request: &mut Request) -> Result<(), UnknownCreation> {
+        if let Request::Put(put) = &mut *request
+            && put.target.fd == NOFD
+            && put.mode.has(PutMode::DATA)
+            && !put.mode.has(PutMode::CREATE)
+            && let Some(number) = put.target.id.and_then(FileId::provisional_number)
+            && let Some(fd) = self.fds.get(&number)
+        {
+            (put.target.fd, put.mode) = (*fd, put.mode.and(PutMode::MORE));
+        }
+        for id in request.ids_mut().into_iter().flatten() {
+            if let Some(number) = id.provisional_number() {
+                *id = *self.by_number.get(&number).ok_or(UnknownCreation)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,131 @@
+//! What `wirefs recover` tells, for programs and for people.
+
+use serde::Serialize;
+use wirefs_driver::mount::{self, LeftJournal, LeftState};
+
+use crate::status::bytes;
+
+/// What is there.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Report {
+    pub(super) journals: Vec<Left>,
+    pub(super) quarantine: Vec<Kept>,
+}
+
+/// One journal.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(super) struct Left {
+    pub(super) dir: String,
+    /// `in use`, `left` or `unreadable`.
+    pub(super) state: String,
+    pub(super) source: Option<String>,
+    /// Changes of which it is not known that the server's disk has them, and their bytes.
+    pub(super) changes: u64,
+    pub(super) bytes: u64,
+    /// Changes behind a damaged place: they will be kept aside.
+    pub(super) behind_damage: u64,
+    pub(super) damaged: bool,
+    pub(super) why: Option<String>,
+}
+
+/// Changes that a server refused.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Kept {
+    pub(super) dir: String,
+    pub(super) changes: u64,
+}
+
+/// What became of one journal.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(super) struct Outcome {
+    pub(super) source: String,
+    pub(super) journal: String,
+    /// Whether nothing of it is left to be done.
+    pub(super) done: bool,
+    /// Changes that were brought to the server now, and that it had.
+    pub(super) sent: u64,
+    pub(super) skipped: u64,
+    /// Changes that are kept aside, and where.
+    pub(super) aside: u64,
+    pub(super) quarantine: Option<String>,
+    pub(super) damaged: bool,
+    pub(super) why: Option<String>,
+}
+
+impl Left {
+    pub(super) fn of(journal: &LeftJournal) -> Left {
+        let dir = journal.dir.display().to_string();
+        match &journal.state {
+            LeftState::InUse => Left { dir, state: "in use".to_owned(), ..Left::default() },
+            LeftState::Left { source, changes, bytes, behind, damage } => Left {
+                dir,
+                state: "left".to_owned(),
+                source: Some(source.clone()),
+                changes: *changes,
+                bytes: *bytes,
+                behind_damage: *behind,
+                damaged: damage.is_some(),
+                why: None,
+            },
+            LeftState::Unreadable(why) => {
+                Left { dir, state: "unreadable".to_owned(), why: Some(why.clone()), ..Left::default() }
+            }
+        }
+    }
+
+    fn line(&self) -> String {
+        let Left { dir, state, changes, behind_damage, .. } = self;
+        match (&self.source, &self.why) {
+            (Some(source), _) => {
+                let damage = match behind_damage {
+                    0 if self.damaged => ", DAMAGED at its end".to_owned(),
+                    0 => String::new(),
+                    count => format!(", DAMAGED: {count} changes behind it will be kept aside"),
+                };
+                format!("{source}: {changes} changes, {}, left in {dir}{damage}", bytes(self.bytes))
+            }
+            (None, Some(why)) => format!("{dir}: {state}: {why}"),
+            (None, None) => format!("{dir}: {state}"),
+        }
+    }
+}
+
+impl Kept {
+    pub(super) fn of(kept: &mount::Kept) -> Kept {
+        Kept { dir: kept.dir.display().to_string(), changes: kept.changes }
+    }
+}
+
+impl Report {
+    pub(super) fn lines(&self) -> Vec<String> {
+        let refused = |kept: &Kept| {
+            format!("{} changes that a server did not take, with the reasons, in {}", kept.changes, kept.dir)
+        };
+        let lines: Vec<String> =
+            self.journals.iter().map(Left::line).chain(self.quarantine.iter().map(refused)).collect();
+        if lines.is_empty() { vec!["nothing was left by a mount that died".to_owned()] } else { lines }
+    }
+}
+
+impl Outcome {
+    pub(super) fn is_done(&self) -> bool {
+        self.done
+    }
+
+    pub(super) fn line(&self) -> String {
+        let Outcome { source, journal, sent, skipped, aside, .. } = self;
+        let why = self.why.as_deref().unwrap_or_default();
+        if !self.done {
+            return format!("{source}: the changes in {journal} stay there: {why}");
+        }
+        let damage = if self.damaged { "; the journal was DAMAGED" } else { "" };
+        let aside = match &self.quarantine {
+            Some(dir) if why.is_empty() => format!("; {aside} are kept aside in {dir}"),
+            Some(dir) => format!("; {aside} are kept aside in {dir}: {why}"),
+            None => String::new(),
+        };
+        format!(
+            "{source}: {sent} changes were brought to the server, which had {skipped} already{damage}{aside}"
+        )
+    }
+}
