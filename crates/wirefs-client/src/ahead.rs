@@ -55,14 +55,17 @@ pub struct LateError {
 }
 
 /// What is shown of an object instead of what the server says, so that it does not change for those who saw it before the server had
-/// it.
+/// it: of each, what the server says and what is shown for that.
 #[derive(Clone, Copy, Debug)]
 struct Told {
     ino: u64,
-    /// The times count while the object is of this version.
-    version: u64,
-    mtime: Timestamp,
-    ctime: Timestamp,
+    mtime: (Timestamp, Timestamp),
+    ctime: (Timestamp, Timestamp),
+    blocks: (u64, u64),
+}
+
+fn shown<T: PartialEq>((real, shown): (T, T), is: T) -> T {
+    if is == real { shown } else { is }
 }
 
 /// A change that is answered and not confirmed.
@@ -116,6 +119,8 @@ pub(crate) struct Ahead {
 struct Durable {
     /// It has all changes below this number.
     below: u64,
+    /// A change was issued since it was last asked to.
+    is_due: bool,
     /// It is being asked to.
     asked: bool,
     asked_at: Time,
@@ -125,6 +130,11 @@ struct Durable {
 }
 
 impl Ahead {
+    /// A change is issued: the server's disk will have to be asked for.
+    pub(crate) fn changes(&mut self) {
+        self.durable.is_due = true;
+    }
+
     /// A change was issued that its program does not wait for.
     pub(crate) fn issued(&mut self, bytes: u64, files: u64) {
         self.issued += 1;
@@ -168,21 +178,14 @@ impl Ahead {
         }
     }
 
-    /// The attributes as they were shown before the server had the object.
+    /// The attributes as they were shown before the server had the object, as far as they are the same there.
     pub(crate) fn shown(&self, stat: &Stat) -> Stat {
-        match self.told.get(&stat.id) {
-            Some(told) if told.version == stat.version => {
-                Stat { mtime: told.mtime, ctime: told.ctime, ..*stat }
-            }
-            _ => *stat,
-        }
-    }
-
-    /// An own change is shown from now on, which has in it what was shown before.
-    fn shows_own(&mut self, id: FileId) {
-        if let Some(told) = self.told.get_mut(&id) {
-            told.version = 0;
-        }
+        self.told.get(&stat.id).map_or(*stat, |told| Stat {
+            mtime: shown(told.mtime, stat.mtime),
+            ctime: shown(told.ctime, stat.ctime),
+            blocks: shown(told.blocks, stat.blocks),
+            ..*stat
+        })
     }
 
     /// The inode number that it was shown by.
@@ -223,9 +226,9 @@ impl Client {
 
     /// An own change of the node is about to be shown: what is shown of it is what is known from now on.
     pub(crate) fn shows_own(&mut self, node: NodeId) {
-        let Some(known) = self.names.node_mut(node) else { return };
-        known.stat = self.ahead.shown(&known.stat);
-        self.ahead.shows_own(known.stat.id);
+        if let Some(known) = self.names.node_mut(node) {
+            known.stat = self.ahead.shown(&known.stat);
+        }
     }
 
     /// An own change of the node is on its way whose outcome is known.
@@ -313,6 +316,8 @@ impl Client {
             Request::Xattr(xattr) => matches!(xattr.action, XattrAction::Read | XattrAction::List),
             Request::Lock(lock) => matches!(lock.action, LockAction::Test | LockAction::Wait),
             Request::Seek(_) | Request::Find(_) => true,
+            // What is not there yet is on some file system all the same, but only the server knows on which.
+            Request::Statfs(statfs) => statfs.target.id.is_some_and(|id| id.provisional_number().is_some()),
             Request::Version(_)
             | Request::Attach(_)
             | Request::Flush(_)
@@ -321,7 +326,6 @@ impl Client {
             | Request::Remove(_)
             | Request::Rename(_)
             | Request::Link(_)
-            | Request::Statfs(_)
             | Request::Allocate(_)
             | Request::Copy(_)
             | Request::Commit(_)
@@ -346,23 +350,21 @@ impl Client {
     /// The server's word on an object counts again: `stat`. What was shown before goes on to be shown where it differs in what nobody
     /// changed.
     pub(crate) fn caught_up(&mut self, before: &Stat, stat: &Stat) {
-        let is_other = before.mtime != stat.mtime || before.ctime != stat.ctime;
-        let shown = self.ahead.shown_ino(before.id).or_else(|| {
-            let is_provisional = before.id != stat.id;
-            is_provisional.then(|| self.present(before).id.ino)
-        });
-        if is_other || shown.is_some() {
-            let ino = shown.unwrap_or_else(|| self.present(stat).id.ino);
-            let told = Told { ino, version: stat.version, mtime: before.mtime, ctime: before.ctime };
-            self.ahead.tell(stat.id, told);
+        let known = self.ahead.shown_ino(stat.id);
+        let of = |stat: &Stat| (stat.mtime, stat.ctime, stat.blocks);
+        if known.is_some() || of(before) != of(stat) {
+            let ino = known.unwrap_or_else(|| self.present(stat).id.ino);
+            let (mtime, ctime) = ((stat.mtime, before.mtime), (stat.ctime, before.ctime));
+            self.ahead.tell(stat.id, Told { ino, mtime, ctime, blocks: (stat.blocks, before.blocks) });
         }
     }
 
-    /// The object `made` has this number at the server.
+    /// The object that the node stands for has this number at the server.
     pub(crate) fn identified(&mut self, node: NodeId, stat: &Stat) {
         let Some(before) = self.names.node(node).map(|known| known.stat) else { return };
-        let shown = self.present(&before).id.ino;
-        self.ahead.tell(stat.id, Told { ino: shown, version: 0, mtime: before.mtime, ctime: before.ctime });
+        let ino = self.present(&before).id.ino;
+        let (mtime, ctime) = ((stat.mtime, before.mtime), (stat.ctime, before.ctime));
+        self.ahead.tell(stat.id, Told { ino, mtime, ctime, blocks: (stat.blocks, before.blocks) });
         self.names.identified(node, stat.id);
         self.files.identified(node, before.version, stat.version);
         for (dir, name) in self.names.links(node) {
@@ -388,11 +390,11 @@ impl Client {
             (durable.seen, durable.seen_at) = (next, self.now);
         }
         let is_idle = self.now >= durable.seen_at + DURABLE_IDLE && !self.requests.any_change();
-        let is_due = is_idle || self.now >= durable.asked_at + DURABLE_AFTER;
-        if durable.asked || next <= durable.below || !is_due {
+        let is_time = is_idle || self.now >= durable.asked_at + DURABLE_AFTER;
+        if durable.asked || !durable.is_due || !is_time {
             return;
         }
-        (durable.asked, durable.asked_at) = (true, self.now);
+        (durable.asked, durable.is_due, durable.asked_at) = (true, false, self.now);
         let target = Target::at(TreePath::root());
         self.send(
             Request::Commit(Tcommit { target, scope: CommitScope::Filesystem }),
@@ -403,6 +405,7 @@ impl Client {
     /// The server's disk has all changes below a number; `boot` is the server's then, `None` where it failed.
     pub(crate) fn are_durable(&mut self, below: u64, boot: Option<BootId>) {
         self.ahead.durable.asked = false;
+        self.ahead.durable.is_due |= boot.is_none();
         if boot == Some(self.attachment.boot) && below > self.ahead.durable.below {
             self.ahead.durable.below = below;
             self.output(Output::JournalForget(below));

@@ -170,6 +170,7 @@ impl Client {
         if !matches!(request, Request::Lock(_)) {
             self.output(Output::Journal(number, request.encode(NOTAG)));
         }
+        self.ahead.changes();
         self.counters.count(&request);
         let issued = self.requests.issue(self.now, request, pending(number));
         debug_assert_eq!(issued, number, "it was the next");

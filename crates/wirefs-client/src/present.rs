@@ -96,7 +96,8 @@ impl Client {
         let fd = self.files.fd_for(node, handle);
         let path = match self.names.path(node) {
             Some(path) => path,
-            None if fd != NOFD => TreePath::root(),
+            // One that was made a moment ago and lost its name is reached by the fd that it was made with.
+            None if fd != NOFD || known.stat.id.provisional_number().is_some() => TreePath::root(),
             None => return Err(Errno::Stale),
         };
         Ok(Target { path, fd, id: Some(known.stat.id) })

@@ -5,8 +5,9 @@
 
 use std::collections::BTreeMap;
 use wirefs_op::limits::LEDGER_MAX;
+use wirefs_op::message::get::GetMode;
 use wirefs_op::message::put::PutMode;
-use wirefs_op::message::target::{Fd, NOFD};
+use wirefs_op::message::target::{Fd, NOFD, Target};
 use wirefs_op::{FileId, Request};
 
 /// So many creations of a session are known: a client cannot have that many changes under way, so it has heard long since
@@ -55,21 +56,47 @@ impl Creations {
     /// # Errors
     /// Of one of them it is not known what it has created; the request is as it was then, or half resolved.
     pub(crate) fn resolve(&self, request: &mut Request) -> Result<(), UnknownCreation> {
-        if let Request::Put(put) = &mut *request
-            && put.target.fd == NOFD
-            && put.mode.has(PutMode::DATA)
-            && !put.mode.has(PutMode::CREATE)
-            && let Some(number) = put.target.id.and_then(FileId::provisional_number)
-            && let Some(fd) = self.fds.get(&number)
-        {
-            (put.target.fd, put.mode) = (*fd, put.mode.and(PutMode::MORE));
-        }
+        self.use_fd(request);
         for id in request.ids_mut().into_iter().flatten() {
             if let Some(number) = id.provisional_number() {
                 *id = *self.by_number.get(&number).ok_or(UnknownCreation)?;
             }
         }
         Ok(())
+    }
+
+    /// Data goes through the fd that the creation has left open, whatever the file's mode; and where the file has lost its name
+    /// since, which the path of the root stands for, everything does.
+    fn use_fd(&self, request: &mut Request) {
+        let (target, keeps): (&mut Target, Option<&mut PutMode>) = match request {
+            Request::Put(put) if !put.mode.has(PutMode::CREATE) => (&mut put.target, Some(&mut put.mode)),
+            Request::Get(get) => {
+                if self.fd_of(&get.target).is_some() && get.target.path.is_root() {
+                    get.mode = get.mode.and(GetMode::MORE);
+                }
+                (&mut get.target, None)
+            }
+            Request::Xattr(xattr) => (&mut xattr.target, None),
+            Request::Lock(lock) => (&mut lock.target, None),
+            Request::Allocate(allocate) => (&mut allocate.target, None),
+            Request::Seek(seek) => (&mut seek.target, None),
+            Request::Commit(commit) => (&mut commit.target, None),
+            Request::Link(link) => (&mut link.target, None),
+            _ => return,
+        };
+        let Some(fd) = self.fd_of(target) else { return };
+        let writes = keeps.as_ref().is_some_and(|mode| mode.has(PutMode::DATA));
+        if writes || target.path.is_root() {
+            target.fd = fd;
+            if let Some(mode) = keeps {
+                *mode = mode.and(PutMode::MORE);
+            }
+        }
+    }
+
+    fn fd_of(&self, target: &Target) -> Option<Fd> {
+        let number = target.id.filter(|_| target.fd == NOFD)?.provisional_number()?;
+        self.fds.get(&number).copied()
     }
 }
 

@@ -209,3 +209,29 @@ fn times_that_are_set_are_shown_though_others_were_shown_before() {
     let Answer::Attr(stat, _) = world.ask(0, getattr(file)) else { panic!("no attributes") };
     assert_eq!(stat.mtime.secs, 99);
 }
+
+#[test]
+fn the_room_of_a_directory_that_the_server_does_not_have_yet_can_be_asked_for() {
+    let mut world = lone();
+    let dir = world.directory(0, ROOT, b"d");
+    let answer = world.ask(0, Call::Statfs { node: dir });
+    assert!(matches!(answer, Answer::FsStat(_)), "{answer:?}");
+}
+
+#[test]
+fn a_file_that_lost_its_name_before_the_server_has_it_is_written_and_read() {
+    let mut world = lone();
+    let answer = world.ask(0, Call::Create { parent: ROOT, name: b"f", mode: 0o644, umask: 0, how: NEW });
+    let (node, opened) = (entry(answer.clone()).node, handle(answer));
+    assert_eq!(world.ask(0, unlink(ROOT, b"f")), Answer::Done);
+    let Answer::Attr(stat, _) = world.ask(0, getattr(node)) else { panic!("no attributes") };
+    assert_eq!(stat.nlink, 0);
+    assert_eq!(world.ask(0, write(node, opened, 0, b"data")), Answer::Count(4));
+    let read = Call::Read { node, handle: opened, offset: 0, count: 100 };
+    assert_eq!(data(world.ask(0, read)).as_ref(), b"data");
+    world.settle();
+    assert_eq!(data(world.ask(0, read)).as_ref(), b"data");
+    world.close(0, node, opened);
+    world.settle();
+    assert_eq!(world.seats[0].client.snapshot().ahead.late, []);
+}

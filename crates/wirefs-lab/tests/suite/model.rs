@@ -50,3 +50,9 @@ fn a_mount_with_a_window_does_as_the_model() {
 fn a_mount_with_leases_beside_another_one_does_as_the_model() {
     agrees("model-lease", &["a", "b"], 1, &["--mode", "lease"]);
 }
+
+/// Alone, it answers before the server has the changes.
+#[test]
+fn a_lone_mount_with_leases_does_as_the_model() {
+    agrees("model-lone", &["a"], 1, &["--mode", "lease"]);
+}

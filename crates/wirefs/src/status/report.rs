@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use wirefs_client::{Fate, LeaseStatus, LinkState, PrefetchStatus};
+use wirefs_client::{AheadStatus, Fate, LateError, LeaseStatus, LinkState, PrefetchStatus};
 use wirefs_driver::mount::{JournalStatus, MountStatus, StoreStatus};
 use wirefs_op::message::attach::Watch;
 
@@ -78,13 +78,22 @@ pub(crate) struct Journal {
     pub(crate) failed: Option<String>,
     /// Changes of this source that were not carried out and are kept aside, by directory.
     pub(crate) aside: BTreeMap<String, u64>,
+    /// Changes that the server refused after their programs had been told that they were done, and the last of them in words.
+    pub(crate) refused: u64,
+    pub(crate) refused_last: Option<String>,
 }
 
 impl Journal {
-    fn of(status: &JournalStatus, alone: bool) -> Journal {
+    fn of(status: &JournalStatus, ahead: &AheadStatus) -> Journal {
         let JournalStatus { figures, failed, syncs, kept } = status;
+        let in_words = |late: &LateError| {
+            let path = String::from_utf8_lossy(late.path.as_bytes()).into_owned();
+            format!("{} of {path}: {}", late.what, late.errno)
+        };
         Journal {
-            alone,
+            alone: ahead.is_alone,
+            refused: ahead.late_count,
+            refused_last: ahead.late.last().map(in_words),
             changes: figures.records,
             bytes: figures.bytes,
             unanswered_changes: figures.unanswered_records,
@@ -266,7 +275,7 @@ impl Report {
             prefetch: Prefetch::of(&snapshot.prefetch),
             leases: snapshot.leases.as_ref().map(Leases::of),
             unacknowledged_bytes: snapshot.unacknowledged_bytes,
-            journal: journal.as_ref().map(|journal| Journal::of(journal, snapshot.ahead.is_alone)),
+            journal: journal.as_ref().map(|journal| Journal::of(journal, &snapshot.ahead)),
         }
     }
 }

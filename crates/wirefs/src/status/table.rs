@@ -139,7 +139,15 @@ fn in_journal(journal: &Journal) -> String {
     let dirs: Vec<&str> = aside.keys().map(String::as_str).collect();
     let aside =
         (kept > 0).then(|| format!("; {kept} changes were NOT carried out and are in {}", dirs.join(", ")));
-    format!("{held}{}{}", failed.unwrap_or_default(), aside.unwrap_or_default())
+    let refused = journal.refused_last.as_ref().map(|last| {
+        format!("; the server REFUSED {} changes after they were answered, the last: {last}", journal.refused)
+    });
+    format!(
+        "{held}{}{}{}",
+        failed.unwrap_or_default(),
+        aside.unwrap_or_default(),
+        refused.unwrap_or_default()
+    )
 }
 
 fn times(count: u64) -> String {
@@ -247,6 +255,8 @@ mod tests {
             syncs: 0,
             failed: None,
             aside: BTreeMap::new(),
+            refused: 0,
+            refused_last: None,
         };
         assert!(in_journal(&journal).starts_with("empty"));
         (journal.changes, journal.bytes) = (7, 2048);
@@ -258,6 +268,11 @@ mod tests {
         let text = in_journal(&journal);
         assert!(text.ends_with(
             "; FAILED, nothing more is written: no space; 3 changes were NOT carried out and are in /dir"
+        ));
+        (journal.refused, journal.refused_last) = (2, Some("Put of d/f: no space left on device".to_owned()));
+        let text = in_journal(&journal);
+        assert!(text.ends_with(
+            "; the server REFUSED 2 changes after they were answered, the last: Put of d/f: no space left on device"
         ));
     }
 

@@ -62,7 +62,8 @@ fn directories_that_the_environment_names_are_used() {
     run(&["identity"]);
     assert!(world.path("config/wirefs/identity.pem").exists());
     run(&["mount", &world.url(), "mnt"]);
-    assert_eq!(std::fs::read_dir(world.path("state/wirefs")).unwrap().count(), 1);
+    // The log and the journal.
+    assert_eq!(std::fs::read_dir(world.path("state/wirefs")).unwrap().count(), 2);
     assert_eq!(std::fs::read_dir(world.path("elsewhere/wirefs")).unwrap().count(), 1);
     run(&["umount", "mnt"]);
     drop(server);

@@ -108,13 +108,29 @@ fn in_strict_mode_a_write_that_returned_is_at_the_server() {
 
 // S-5
 #[test]
-fn a_closed_file_is_at_the_server() {
+fn without_a_journal_a_closed_file_is_at_the_server() {
     let world = World::new();
-    let _server = world.mounted();
+    let _server = world.serve(&["--listen", &world.url()]);
+    world.wirefs(&["mount", "--no-journal", &world.url(), "mnt"]).succeeds();
     for round in 0..20 {
         let data = vec![round; 300_000];
         std::fs::write(world.path("mnt/a"), &data).unwrap();
         assert!(std::fs::read(world.path("export/a")).unwrap() == data, "round {round}");
+    }
+}
+
+// S-5
+#[test]
+fn who_mounts_after_a_file_was_closed_sees_it() {
+    let world = World::new();
+    let _server = world.mounted();
+    for round in 0..50u8 {
+        std::fs::write(world.path(&format!("mnt/{round}")), vec![round; 30_000]).unwrap();
+    }
+    let _other = Other::mount(&world, "lease");
+    for round in 0..50u8 {
+        let data = std::fs::read(world.path(&format!("other/{round}"))).unwrap();
+        assert!(data == vec![round; 30_000], "round {round}");
     }
 }
 
