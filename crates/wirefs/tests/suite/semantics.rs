@@ -134,6 +134,24 @@ fn who_mounts_after_a_file_was_closed_sees_it() {
     }
 }
 
+// S-76
+#[test]
+fn what_was_shown_of_a_file_before_the_server_had_it_stays_so() {
+    use std::os::unix::fs::MetadataExt;
+    let world = World::new();
+    let _server = world.mounted();
+    let look = |name: &str| {
+        let stat = std::fs::metadata(world.path(name)).unwrap();
+        (stat.ino(), stat.mtime(), stat.mtime_nsec(), stat.ctime_nsec())
+    };
+    std::fs::create_dir(world.path("mnt/d")).unwrap();
+    std::fs::write(world.path("mnt/d/f"), "hello").unwrap();
+    let before = [look("mnt/d"), look("mnt/d/f")];
+    world.wirefs(&["sync", "mnt"]).succeeds();
+    assert_eq!(world.read("export/d/f"), "hello");
+    assert_eq!([look("mnt/d"), look("mnt/d/f")], before);
+}
+
 // S-6
 #[test]
 fn a_file_that_was_synced_is_at_the_server_while_it_stays_open() {
