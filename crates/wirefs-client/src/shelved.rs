@@ -54,8 +54,9 @@ impl Client {
     /// What is known of a directory's names is put aside, be it that the kernel is about to forget it. Tells whether anything was.
     pub(crate) fn shelve(&mut self, node: NodeId) -> bool {
         let Some(stat) = self.names.node(node).map(|known| known.stat) else { return false };
-        // A reply that is still to come to a caller who is gone may tell of an own change.
-        if stat.kind != Kind::Directory || self.has_abandoned() {
+        // A reply that is still to come to a caller who is gone may tell of an own change. What is ahead of the server may have names in
+        // it that the server does not know yet.
+        if stat.kind != Kind::Directory || self.has_abandoned() || self.files.is_ahead(node) {
             return false;
         }
         let (trust, names) = (self.trust(), &self.names);

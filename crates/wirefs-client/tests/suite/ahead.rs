@@ -235,3 +235,16 @@ fn a_file_that_lost_its_name_before_the_server_has_it_is_written_and_read() {
     world.settle();
     assert_eq!(world.seats[0].client.snapshot().ahead.late, []);
 }
+
+#[test]
+fn nothing_is_left_to_the_next_mount_that_the_server_does_not_have() {
+    let mut world = lone();
+    world.file(0, ROOT, b"f", b"hello");
+    world.seats[0].client.lost(world.now);
+    assert_eq!(world.seats[0].client.export().len(), 0);
+    let mut world = lone();
+    world.file(0, ROOT, b"f", b"hello");
+    world.settle();
+    world.seats[0].client.lost(world.now);
+    assert_eq!(world.seats[0].client.export().len(), 1);
+}

@@ -36,7 +36,7 @@ impl Echo {
         }
     }
 
-    fn needs_contents(&mut self, id: BlockId) -> bool {
+    pub(super) fn needs_contents(&mut self, id: BlockId) -> bool {
         match &mut self.known {
             Known::Index(index) => index.find(id).is_some_and(|entry| {
                 // What is left of a lost block is no use to anybody until more of it comes.

@@ -125,6 +125,10 @@ impl Echo {
             if let Some(block) = self.ram.find(id) {
                 self.rebuild(now, id, &block);
                 self.note_found(id);
+                // Its packets were collected to repair it.
+                if !self.needs_contents(id) {
+                    self.gather.forget(id);
+                }
             }
         }
     }

@@ -140,6 +140,81 @@ impl Model {
     }
 }
 
+/// How a run is set up.
+struct Setting {
+    sites: Vec<Site>,
+    redundancy: Redundancy,
+    rate: Rate,
+    ram_bytes: usize,
+    seed: u64,
+}
+
+fn holds(setting: &Setting, steps: Vec<Step>) -> Result<(), TestCaseError> {
+    let mut world = World::answering(&setting.sites, setting.seed, |config| {
+        config.redundancy = setting.redundancy;
+        config.rate = setting.rate;
+        config.ram_bytes = setting.ram_bytes;
+    });
+    world.ways.iter_mut().for_each(|way| way.tap = Some(Vec::new()));
+    let mut model = Model::default();
+    for step in steps {
+        model.apply(&mut world, step);
+        model.check(&world);
+    }
+    for (way, site) in world.ways.iter_mut().zip(&setting.sites) {
+        way.heal();
+        // From here on nothing more gets lost.
+        way.lane.set_profile(Site::at(site.way.delay).way);
+    }
+    world.run(ms(12_000));
+    for (number, bytes) in model.kept.clone() {
+        match world.read(number) {
+            Some((block, _)) => prop_assert_eq!(block, content(number, bytes)),
+            None => {
+                prop_assert!(world.lost.contains_key(&id(number)), "{} is gone and was not reported", number)
+            }
+        }
+    }
+    for number in model.dropped {
+        prop_assert!(world.read(number).is_none());
+    }
+    let status = world.echo.status(HostId(0)).unwrap();
+    prop_assert!(world.echo.memory_bytes().gathered == 0, "{:?}", status);
+    Ok(())
+}
+
+/// A run that left pieces of a block behind that had been gathered to repair it.
+#[test]
+fn a_host_that_was_cut_while_blocks_were_kept_leaves_nothing_gathered() {
+    let far = Site::at(ms(17)).with(|way| way.reorder_delay = ms(4));
+    let reordering = Site::at(ms(17)).with(|way| {
+        way.reorder = Probability::percent(1);
+        way.reorder_delay = ms(4);
+    });
+    let setting = Setting {
+        sites: vec![Site::at(ms(1)), reordering, far],
+        redundancy: Redundancy::Code { pieces: 2, extra: 2 },
+        rate: Rate::Adaptive { most: 5_000 },
+        ram_bytes: 20_000,
+        seed: 4_400_612_155_961_522_461,
+    };
+    let keep = |bytes, distance| Step::Keep { bytes, distance };
+    let steps = vec![
+        keep(0, 0),
+        keep(0, 0),
+        Step::Run { ms: 0 },
+        keep(0, 0),
+        keep(0, 0),
+        keep(0, 0),
+        keep(9, 1),
+        keep(787, 0),
+        keep(78, 1),
+        Step::Cut { host: 2 },
+        Step::Run { ms: 344 },
+    ];
+    holds(&setting, steps).unwrap();
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -152,33 +227,6 @@ proptest! {
         steps in steps(),
         seed in any::<u64>(),
     ) {
-        let mut world = World::answering(&sites, seed, |config| {
-            config.redundancy = redundancy;
-            config.rate = rate;
-            config.ram_bytes = ram_bytes;
-        });
-        world.ways.iter_mut().for_each(|way| way.tap = Some(Vec::new()));
-        let mut model = Model::default();
-        for step in steps {
-            model.apply(&mut world, step);
-            model.check(&world);
-        }
-        for (way, site) in world.ways.iter_mut().zip(&sites) {
-            way.heal();
-            // From here on nothing more gets lost.
-            way.lane.set_profile(Site::at(site.way.delay).way);
-        }
-        world.run(ms(12_000));
-        for (number, bytes) in model.kept.clone() {
-            match world.read(number) {
-                Some((block, _)) => prop_assert_eq!(block, content(number, bytes)),
-                None => prop_assert!(world.lost.contains_key(&id(number)), "{} is gone and was not reported", number),
-            }
-        }
-        for number in model.dropped {
-            prop_assert!(world.read(number).is_none());
-        }
-        let status = world.echo.status(HostId(0)).unwrap();
-        prop_assert!(world.echo.memory_bytes().gathered == 0, "{:?}", status);
+        holds(&Setting { sites, redundancy, rate, ram_bytes, seed }, steps)?;
     }
 }
