@@ -22,7 +22,7 @@ use wirefs_op::message::statfs::Tstatfs;
 use wirefs_op::message::target::Target;
 use wirefs_op::message::version::BootId;
 use wirefs_op::message::xattr::XattrAction;
-use wirefs_op::{Errno, FileId, NOTAG, Request, Stat, Time, Timestamp, TreePath};
+use wirefs_op::{Errno, FileId, Kind, NOTAG, Request, Stat, Time, Timestamp, TreePath};
 
 /// Changes that were issued and are not answered, at most: past it a change waits for the server, as if nobody were ahead.
 const ISSUED_MAX: usize = 16 * 1024;
@@ -183,7 +183,8 @@ impl Ahead {
         self.told.get(&stat.id).map_or(*stat, |told| Stat {
             mtime: shown(told.mtime, stat.mtime),
             ctime: shown(told.ctime, stat.ctime),
-            blocks: shown(told.blocks, stat.blocks),
+            // A file's come and go while its data find their places.
+            blocks: if stat.kind == Kind::File { stat.blocks } else { shown(told.blocks, stat.blocks) },
             ..*stat
         })
     }

@@ -53,7 +53,7 @@ In /etc/fstab:
 
 Options of -o
   ro rw suid nosuid dev nodev exec noexec allow_other default_permissions hard
-  mode=MODE deadline=SPAN cache=SIZE cache_size=SIZE no_cache no_journal threads=N uid=N gid=N fsname=NAME
+  mode=MODE deadline=SPAN cache=SIZE cache_size=SIZE no_cache journal threads=N uid=N gid=N fsname=NAME
   identity=DIR known_hosts=FILE ssh_command=COMMAND port=N (of ssh)
   flags of mount(8) such as noatime, and what only mount(8) and systemd read
   (_netdev noauto user nofail x-…). A comma inside a value is written \\,";
@@ -182,9 +182,9 @@ pub(crate) struct Mount {
     /// Keep nothing on disk
     #[arg(long, conflicts_with = "cache_size")]
     pub(crate) no_cache: bool,
-    /// Keep no journal on disk: changes are done when the server has them
+    /// On trial: keep a journal on disk, so that changes are done before the server has them
     #[arg(long)]
-    pub(crate) no_journal: bool,
+    pub(crate) journal: bool,
     /// Let other users of this machine in
     #[arg(long)]
     pub(crate) allow_other: bool,

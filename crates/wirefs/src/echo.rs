@@ -76,7 +76,7 @@ fn as_mount(arguments: &EchoMount) -> arguments::Mount {
         hard: true,
         cache: Some(arguments.ram.unwrap_or(0) / 2),
         cache_size: None,
-        no_journal: true,
+        journal: false,
         no_cache: true,
         allow_other: arguments.allow_other,
         reports: arguments.reports,

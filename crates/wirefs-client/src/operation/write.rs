@@ -206,7 +206,9 @@ fn took_local_effect(client: &mut Client, node: NodeId, offset: u64, data: &Byte
     if let Some(known) = client.names.node_mut(node) {
         known.stat.size = known.stat.size.max(end);
         if is_ahead {
-            known.stat.blocks = known.stat.blocks.max(end.div_ceil(4096) * 8);
+            // Not more than what was written, so that holes show.
+            let taken = known.stat.blocks + (data.len() as u64).div_ceil(4096) * 8;
+            known.stat.blocks = taken.min(known.stat.size.div_ceil(4096) * 8);
             (known.stat.mtime, known.stat.ctime) = (day, day);
         }
     }

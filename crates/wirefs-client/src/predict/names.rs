@@ -125,6 +125,7 @@ pub(super) fn remove(
         || !rights::may_change_names(client, &dir)
         || !one_file_system(&[&dir, &stat])
         || (is_directory && !is_empty(client, &stat, node))
+        || !is_reachable(client, &stat, node)
     {
         return None;
     }
@@ -136,6 +137,16 @@ pub(super) fn remove(
         besides,
         inodes: 0,
     })
+}
+
+/// Whether its open files reach it without a name: by an fd, which one that was opened from memory does not have.
+fn is_reachable(client: &Client, stat: &Stat, node: Option<NodeId>) -> bool {
+    let handles = node.map(|node| client.files.handles_of(node)).unwrap_or_default();
+    let has_fd =
+        |handle: &crate::call::Handle| client.files.open(*handle).is_some_and(|open| open.fd() != NOFD);
+    // Of one that the server does not have yet, it is the fd that it is made with.
+    let is_made = stat.id.provisional_number().is_some() && handles.len() == 1;
+    is_made || handles.iter().all(has_fd)
 }
 
 /// A file that has lost a name.
@@ -157,7 +168,7 @@ pub(super) fn rename(client: &Client, [from, to]: [(NodeId, Vec<u8>); 2], flags:
         None => true,
         Some((stat, _)) if stat.id == moved.id => false,
         Some((stat, node)) if is_directory => is_empty(client, stat, *node),
-        Some((stat, _)) => stat.kind != Kind::Directory,
+        Some((stat, node)) => stat.kind != Kind::Directory && is_reachable(client, stat, *node),
     };
     let is_plain = flags == 0 || flags == NOREPLACE;
     let is_one_place = one_file_system(&[&from_dir, &to_dir, &moved]);

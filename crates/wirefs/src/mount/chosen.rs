@@ -44,7 +44,7 @@ const FOR_KERNEL: [&str; 16] = [
 ];
 /// What is told of an option that nobody knows.
 const KNOWN: &str = "ro rw suid nosuid dev nodev exec noexec allow_other default_permissions mode= deadline= hard cache= \
-                     cache_size= no_cache no_journal threads= identity= known_hosts= ssh_command= port= uid= gid= fsname=, flags such as noatime, \
+                     cache_size= no_cache journal threads= identity= known_hosts= ssh_command= port= uid= gid= fsname=, flags such as noatime, \
                      and _netdev noauto user nofail x-…";
 
 /// What the user chose.
@@ -83,7 +83,7 @@ impl Default for Chosen {
             deadline: Some(DEADLINE),
             cache_bytes_max: CACHE_BYTES_MAX,
             disk_bytes_max: Some(DISK_BYTES_MAX),
-            journal: true,
+            journal: false,
             threads: std::thread::available_parallelism().map_or(2, usize::from).clamp(2, 8),
             read_only: false,
             suid: false,
@@ -117,7 +117,7 @@ impl Chosen {
         chosen.cache_bytes_max = arguments.cache.unwrap_or(chosen.cache_bytes_max);
         let disk = arguments.cache_size.map(|bytes| bytes as u64).or(chosen.disk_bytes_max);
         chosen.disk_bytes_max = disk.filter(|_| !arguments.no_cache);
-        chosen.journal &= !arguments.no_journal;
+        chosen.journal |= arguments.journal;
         chosen.allow_other |= arguments.allow_other;
         Ok(chosen)
     }
@@ -159,7 +159,7 @@ impl Chosen {
             "default_permissions" => self.default_permissions = true,
             "hard" => self.deadline = None,
             "no_cache" => self.disk_bytes_max = None,
-            "no_journal" => self.journal = false,
+            "journal" => self.journal = true,
             _ if FOR_KERNEL.contains(&name) => self.extra.push(name.to_owned()),
             _ => return false,
         }

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 /// A mount that is alone, so that what it changes is done before the server has it.
 fn alone(world: &World) {
-    world.wirefs(&["mount", &world.url(), "mnt"]).succeeds();
+    world.wirefs(&["mount", "--journal", &world.url(), "mnt"]).succeeds();
     await_alone(world);
 }
 
@@ -82,7 +82,7 @@ fn what_was_closed_is_at_the_server_once_the_next_mount_stands() {
     let server = world.serve(&["--listen", &world.url()]);
     left(&world, &server);
     assert_eq!(journals(&world).len(), 1);
-    let mounted = world.wirefs(&["mount", &world.url(), "mnt"]);
+    let mounted = world.wirefs(&["mount", "--journal", &world.url(), "mnt"]);
     assert!(mounted.stderr.contains("were brought to the server"), "{}", mounted.stderr);
     mounted.succeeds();
     is_all_there(&world);
@@ -131,7 +131,7 @@ fn files_that_were_closed_before_a_kill_in_the_midst_of_many_are_whole() {
     }
     assert!(closed.len() > 300 && closed.len() < 10_000, "{}", closed.len());
     clear(&world);
-    world.wirefs(&["mount", &world.url(), "mnt"]).succeeds();
+    world.wirefs(&["mount", "--journal", &world.url(), "mnt"]).succeeds();
     // Of the last one only the descriptor may have been closed.
     for (name, text) in &closed[..closed.len() - 1] {
         assert_eq!(&world.read(&format!("export/{name}")), text, "{name}");
@@ -152,7 +152,7 @@ fn what_the_server_does_not_take_is_kept_and_told() {
     fs::write(world.path("export/new"), "somebody else's").unwrap();
     server.kill(Signal::CONT);
     clear(&world);
-    let mounted = world.wirefs(&["mount", &world.url(), "mnt"]);
+    let mounted = world.wirefs(&["mount", "--journal", &world.url(), "mnt"]);
     assert!(mounted.stderr.contains("were NOT carried out"), "{}", mounted.stderr);
     mounted.succeeds();
     assert_eq!(world.read("export/new"), "somebody else's");
@@ -176,7 +176,7 @@ fn a_damaged_record_costs_itself_and_what_is_behind_it_and_is_told() {
     let at = bytes.windows(text.len()).position(|window| window == text).unwrap();
     bytes[at] ^= 1;
     fs::write(path, bytes).unwrap();
-    let mounted = world.wirefs(&["mount", &world.url(), "mnt"]);
+    let mounted = world.wirefs(&["mount", "--journal", &world.url(), "mnt"]);
     assert!(mounted.stderr.contains("DAMAGED"), "{}", mounted.stderr);
     mounted.succeeds();
     assert!(world.path("export/new").is_dir());
@@ -195,7 +195,7 @@ fn a_journal_of_another_version_is_told_of_and_left_alone() {
     let mut bytes = fs::read(&path).unwrap();
     bytes[16] = 99;
     fs::write(&path, &bytes).unwrap();
-    let mounted = world.wirefs(&["mount", &world.url(), "mnt"]);
+    let mounted = world.wirefs(&["mount", "--journal", &world.url(), "mnt"]);
     assert!(mounted.stderr.contains("version 99"), "{}", mounted.stderr);
     mounted.succeeds();
     assert_eq!(fs::read(&path).unwrap(), bytes);
@@ -213,7 +213,7 @@ fn a_mount_without_a_place_for_its_journal_says_so_and_works() {
         std::os::unix::fs::PermissionsExt::from_mode(0o700),
     )
     .unwrap();
-    let mounted = world.wirefs(&["mount", &world.url(), "mnt"]);
+    let mounted = world.wirefs(&["mount", "--journal", &world.url(), "mnt"]);
     assert!(mounted.stderr.contains("no journal is kept"), "{}", mounted.stderr);
     mounted.succeeds();
     assert!(world.status()["journal"].is_null());
@@ -227,7 +227,7 @@ fn a_mount_without_a_place_for_its_journal_says_so_and_works() {
 fn no_journal_is_kept_where_none_is_wished() {
     let world = World::new();
     let _server = world.serve(&["--listen", &world.url()]);
-    for arguments in [vec!["--no-journal"], vec!["-o", "no_journal"], vec!["--mode", "window"]] {
+    for arguments in [vec![], vec!["--journal", "--mode", "window"]] {
         let url = world.url();
         let words: Vec<&str> = [&["mount"], &arguments[..], &[&url, "mnt"]].concat();
         world.wirefs(&words).succeeds();

@@ -110,8 +110,7 @@ fn in_strict_mode_a_write_that_returned_is_at_the_server() {
 #[test]
 fn without_a_journal_a_closed_file_is_at_the_server() {
     let world = World::new();
-    let _server = world.serve(&["--listen", &world.url()]);
-    world.wirefs(&["mount", "--no-journal", &world.url(), "mnt"]).succeeds();
+    let _server = world.mounted();
     for round in 0..20 {
         let data = vec![round; 300_000];
         std::fs::write(world.path("mnt/a"), &data).unwrap();
@@ -123,7 +122,8 @@ fn without_a_journal_a_closed_file_is_at_the_server() {
 #[test]
 fn who_mounts_after_a_file_was_closed_sees_it() {
     let world = World::new();
-    let _server = world.mounted();
+    let _server = world.serve(&["--listen", &world.url()]);
+    world.wirefs(&["mount", "--journal", &world.url(), "mnt"]).succeeds();
     for round in 0..50u8 {
         std::fs::write(world.path(&format!("mnt/{round}")), vec![round; 30_000]).unwrap();
     }
@@ -139,7 +139,8 @@ fn who_mounts_after_a_file_was_closed_sees_it() {
 fn what_was_shown_of_a_file_before_the_server_had_it_stays_so() {
     use std::os::unix::fs::MetadataExt;
     let world = World::new();
-    let _server = world.mounted();
+    let _server = world.serve(&["--listen", &world.url()]);
+    world.wirefs(&["mount", "--journal", &world.url(), "mnt"]).succeeds();
     let look = |name: &str| {
         let stat = std::fs::metadata(world.path(name)).unwrap();
         (stat.ino(), stat.mtime(), stat.mtime_nsec(), stat.ctime_nsec())
