@@ -5,7 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-use super::{Ask, LINE_BYTES_MAX, Told, socket_name};
+use super::{Ask, LINE_BYTES_MAX, Told, address, socket_name};
 use crate::places;
 
 /// How long a mount may take to answer, unless it is asked to wait for something.
@@ -36,7 +36,7 @@ pub(crate) fn find_all() -> Vec<Line> {
 
 impl Line {
     fn connect(path: &Path) -> Option<Line> {
-        let stream = UnixStream::connect(path).ok()?;
+        let stream = address::connect(path).ok()?;
         // Names in /tmp can be anyone's: only what our own user, or root, serves is believed.
         let server = rustix::net::sockopt::socket_peercred(&stream).ok()?;
         let ours = rustix::process::geteuid();

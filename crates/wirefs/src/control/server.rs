@@ -14,7 +14,7 @@ use anyhow::{Context, Result};
 use wirefs_driver::mount::MountControl;
 use wirefs_pingfs::OpenError;
 
-use super::{Ask, LINE_BYTES_MAX, Told, socket_name};
+use super::{Ask, LINE_BYTES_MAX, Told, address, socket_name};
 use crate::echo::{self, EchoReport};
 use crate::places;
 use crate::status::{Constants, Report};
@@ -49,8 +49,8 @@ impl ControlSocket {
         let path = places::make_runtime_dir()?.join(socket_name(mountpoint));
         // One of a process that died; the mountpoint is ours now.
         let _stale = std::fs::remove_file(&path);
-        let listener = UnixListener::bind(&path)
-            .with_context(|| format!("cannot make the socket {}", path.display()))?;
+        let listener =
+            address::bind(&path).with_context(|| format!("cannot make the socket {}", path.display()))?;
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))
             .with_context(|| format!("cannot protect the socket {}", path.display()))?;
         let socket = ControlSocket { path };

@@ -105,3 +105,18 @@ fn a_reader_that_goes_away_ends_no_server() {
     kill_process(server.unwrap().pid, Signal::TERM).unwrap();
     assert!(child.wait().unwrap().success());
 }
+
+#[test]
+fn a_runtime_directory_with_a_longer_name_than_an_address_serves_too() {
+    let world = World::new();
+    let _server = world.serve(&["--listen", &world.url()]);
+    let runtime = world.path(&"r".repeat(150));
+    let run = |arguments: &[&str]| {
+        Ran::of(world.command(WIREFS).args(arguments).env("XDG_RUNTIME_DIR", &runtime)).succeeds()
+    };
+    run(&["mount", &world.url(), "mnt"]);
+    let status: serde_json::Value = serde_json::from_str(&run(&["status", "--json", "mnt"])).unwrap();
+    let process = rustix::process::Pid::from_raw(status["process"].as_i64().unwrap() as i32).unwrap();
+    run(&["umount", "mnt"]);
+    wait_for("the process to end", || !is_alive(process));
+}
