@@ -67,18 +67,22 @@ impl TlsAcceptor {
         let socket = tcp.into();
         let mut session = Session::server(connection);
         let (mut incoming, mut outgoing) = (Incoming::default(), Outgoing::default());
-        let done = handshake::run(&socket, &mut session, &mut incoming, &mut outgoing, deadline)
-            .and_then(|()| {
+        let done = handshake::run(&socket, &mut session, &mut incoming, &mut outgoing, deadline).and_then(
+            |behind| {
                 session
                     .seal(&mut Raw(GREETING), incoming.filled(), &mut outgoing)
-                    .map_err(HandshakeError::Tls)
-            })
-            .and_then(|_| handshake::send(&socket, &mut outgoing, deadline));
-        if let Err(error) = done {
-            return Err(self.explain(error, peer, verifier));
-        }
+                    .map_err(HandshakeError::Tls)?;
+                handshake::send(&socket, &mut outgoing, deadline)?;
+                Ok(behind)
+            },
+        );
+        let behind = match done {
+            Ok(behind) => behind,
+            Err(error) => return Err(self.explain(error, peer, verifier)),
+        };
         let info = PeerInfo { identity: session.peer_key(), ..PeerInfo::plain("tcp+tls", peer) };
-        let established = Established { socket, session, incoming, outgoing, own_line: String::new() };
+        let established =
+            Established { socket, session, incoming, outgoing, behind, own_line: String::new() };
         Ok(established.split(false).into_carrier(info))
     }
 

@@ -44,7 +44,7 @@ impl TlsDial {
         let socket = connect(&self.host, deadline)?.into();
         let mut session = self.session(&verifier)?;
         let (mut incoming, mut outgoing) = (Incoming::default(), Outgoing::default());
-        handshake::run(&socket, &mut session, &mut incoming, &mut outgoing, deadline)
+        let behind = handshake::run(&socket, &mut session, &mut incoming, &mut outgoing, deadline)
             .map_err(|error| self.explain(error, known.as_ref(), &verifier))?;
 
         let identity = session.peer_key();
@@ -56,7 +56,8 @@ impl TlsDial {
                 None => peer.pinned_in = Some(self.known_hosts.path().to_owned()),
             }
         }
-        let established = Established { socket, session, incoming, outgoing, own_line: self.identity.line() };
+        let established =
+            Established { socket, session, incoming, outgoing, behind, own_line: self.identity.line() };
         let mut parts = established.split(true);
         if awaits_greeting {
             match parts.source.await_greeting(deadline) {

@@ -32,23 +32,27 @@ impl From<io::Error> for HandshakeError {
     }
 }
 
-/// Drives the handshake to its end; all that it has to send is sent.
+/// Drives the handshake to its end; all that it has to send is sent. Hands back what the peer sent behind its last message, where that
+/// came in one piece with it: rustls decrypts it before it says that the handshake is over. It is less than [`Incoming`] holds.
 pub(super) fn run(
     socket: &OwnedFd,
     session: &mut Session,
     incoming: &mut Incoming,
     outgoing: &mut Outgoing,
     deadline: Instant,
-) -> Result<(), HandshakeError> {
+) -> Result<Vec<u8>, HandshakeError> {
+    let mut behind = Vec::new();
     loop {
-        // No data before the handshake is over: neither side allows early data.
-        match session.step(incoming, outgoing, &mut |_| {}) {
+        match session.step(incoming, outgoing, &mut |plain| behind.extend_from_slice(plain)) {
             Ok(Step::Progress) => {}
             Ok(Step::Handshaking) => {
                 send(socket, outgoing, deadline)?;
                 receive(socket, incoming, deadline)?;
             }
-            Ok(Step::Ready) => return send(socket, outgoing, deadline),
+            Ok(Step::Ready) => {
+                send(socket, outgoing, deadline)?;
+                return Ok(behind);
+            }
             Ok(Step::PeerClosed) => return Err(HandshakeError::Gone),
             Err(error) => {
                 part(socket, outgoing);

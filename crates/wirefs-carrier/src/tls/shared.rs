@@ -80,6 +80,8 @@ pub(super) struct Established {
     pub(super) session: Session,
     pub(super) incoming: Incoming,
     pub(super) outgoing: Outgoing,
+    /// Decrypted already.
+    pub(super) behind: Vec<u8>,
     pub(super) own_line: String,
 }
 
@@ -108,17 +110,15 @@ impl Established {
             let shared = Arc::clone(&shared);
             move || shared.close()
         });
-        Parts {
-            source: TlsSource::new(
-                Arc::clone(&shared),
-                closer.clone(),
-                self.incoming,
-                Assembly::new(),
-                expects_greeting,
-            ),
-            sink: TlsSink::new(shared, closer.clone()),
-            closer,
-        }
+        let mut source = TlsSource::new(
+            Arc::clone(&shared),
+            closer.clone(),
+            self.incoming,
+            Assembly::new(),
+            expects_greeting,
+        );
+        source.take_in(&self.behind);
+        Parts { source, sink: TlsSink::new(shared, closer.clone()), closer }
     }
 }
 

@@ -37,6 +37,11 @@ impl TlsSource {
         Self { shared, closer, incoming, assembly, expects_greeting, is_ended: false }
     }
 
+    /// Takes in bytes of the stream that are decrypted already.
+    pub(super) fn take_in(&mut self, plain: &[u8]) {
+        take_in(&mut self.expects_greeting, &mut self.assembly, plain);
+    }
+
     /// Waits until the server has accepted us, or says that it does not. False: it did neither before the deadline.
     pub(super) fn await_greeting(&mut self, deadline: Instant) -> Result<bool, CarrierLost> {
         loop {
@@ -58,13 +63,7 @@ impl TlsSource {
     fn decrypt(&mut self) -> Result<(), CarrierLost> {
         let mut state = self.shared.lock();
         let result = loop {
-            let mut plain = |mut bytes: &[u8]| {
-                if self.expects_greeting {
-                    bytes = bytes.get(1..).unwrap_or_default();
-                    self.expects_greeting = false;
-                }
-                self.assembly.append(bytes);
-            };
+            let mut plain = |bytes: &[u8]| take_in(&mut self.expects_greeting, &mut self.assembly, bytes);
             let State { session, outgoing, is_peer_closed, .. } = &mut *state;
             match session.step(&mut self.incoming, outgoing, &mut plain) {
                 Ok(Step::Progress) => {}
@@ -114,6 +113,15 @@ impl TlsSource {
         // Anyone on the path can end a TCP stream; only the peer can say farewell.
         if self.shared.lock().is_peer_closed { Ok(None) } else { Err(CarrierLost::Cut { received_bytes: 0 }) }
     }
+}
+
+/// The greeting is the first byte of the stream; what follows are frames.
+fn take_in(expects_greeting: &mut bool, assembly: &mut Assembly, mut plain: &[u8]) {
+    if *expects_greeting && !plain.is_empty() {
+        plain = plain.get(1..).unwrap_or_default();
+        *expects_greeting = false;
+    }
+    assembly.append(plain);
 }
 
 impl FrameSource for TlsSource {

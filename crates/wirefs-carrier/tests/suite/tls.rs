@@ -1,13 +1,13 @@
 //! Who may enter over TLS, and what people are told.
 
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-use wirefs_carrier::tls::{Identity, PublicKey};
-use wirefs_carrier::{AcceptError, Carrier, CarrierLost, Dial, DialError, Listener};
+use wirefs_carrier::tls::{Identity, KnownHosts, PublicKey, TlsDial};
+use wirefs_carrier::{AcceptError, Carrier, CarrierLost, Dial, DialError, HostPort, Listener};
 
 use crate::scratch::Scratch;
 use crate::traffic::{PATIENCE, frame, outbox, receive};
@@ -58,6 +58,51 @@ fn a_refusal_after_a_background_dial_shows_at_the_first_receive() {
         assert!(matches!(lost, CarrierLost::Refused { .. }), "{lost}");
         client.closer.close();
         assert!(server.join().unwrap().is_err());
+    });
+}
+
+/// Carries a connection to `server`, and holds back what its client sends behind the first message until `sent` is told; then all of
+/// that goes on in one piece.
+fn relay_in_one_piece(listener: &TcpListener, server: &str, sent: &mpsc::Receiver<()>) {
+    let (mut client, _) = listener.accept().unwrap();
+    let mut server = TcpStream::connect(server).unwrap();
+    let mut buffer = vec![0; 64 * 1024];
+    let hello = client.read(&mut buffer).unwrap();
+    server.write_all(&buffer[..hello]).unwrap();
+    let (mut to_client, mut from_server) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+    std::thread::scope(|scope| {
+        scope.spawn(move || std::io::copy(&mut from_server, &mut to_client));
+        sent.recv().unwrap();
+        // All of it is here: the client's sends have returned, and this is the loopback.
+        let held = client.read(&mut buffer).unwrap();
+        server.write_all(&buffer[..held]).unwrap();
+        let _end = std::io::copy(&mut client, &mut server);
+        let _gone = server.shutdown(std::net::Shutdown::Both);
+    });
+}
+
+#[test]
+fn a_frame_that_comes_in_one_piece_with_the_end_of_the_handshake_is_received() {
+    let world = Tls::new();
+    let relay = TcpListener::bind("127.0.0.1:0").unwrap();
+    let host = HostPort { host: "127.0.0.1".into(), port: relay.local_addr().unwrap().port() };
+    let known_hosts = KnownHosts::new(world.known_hosts());
+    let dial = TlsDial::new(host, Arc::clone(&world.client), known_hosts, PATIENCE);
+    let (tell, sent) = mpsc::channel();
+    let server = host_of(&world.listener).to_string();
+    std::thread::scope(|scope| {
+        scope.spawn(move || relay_in_one_piece(&relay, &server, &sent));
+        let accepted = scope.spawn(|| world.listener.accept().unwrap().finish(PATIENCE));
+        // Does not wait for the server's word, as after a lost connection.
+        let mut client = dial.dial_again().unwrap();
+        let mut queue = [frame(0, 7, 100)].into();
+        client.sink.send(&mut queue).unwrap();
+        tell.send(()).unwrap();
+        // Were the frame lost, the end would be what is received.
+        client.closer.close();
+        let mut server = accepted.join().unwrap().unwrap();
+        assert_eq!(receive(&mut server.source), (0, 7));
+        server.closer.close();
     });
 }
 

@@ -31,6 +31,15 @@ fn round(dir: &Path, number: usize) -> io::Result<()> {
     Ok(())
 }
 
+/// Ends the programs, also where the test fails.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 #[test]
 fn programs_see_nothing_of_connections_that_are_lost_and_made_again() {
     let site = Site::tls("cuts", LinkProfile::rtt(Duration::from_millis(10)));
@@ -51,6 +60,7 @@ fn programs_see_nothing_of_connections_that_are_lost_and_made_again() {
     };
     let program = &program;
     let done: Vec<usize> = thread::scope(|scope| {
+        let over = Over(&over);
         let programs: Vec<_> = (0..PROGRAMS).map(|index| scope.spawn(move || program(index))).collect();
         for cut in 1..=2 {
             let before = rounds.load(Ordering::Relaxed);
@@ -63,7 +73,7 @@ fn programs_see_nothing_of_connections_that_are_lost_and_made_again() {
         }
         let before = rounds.load(Ordering::Relaxed);
         wait_for("the programs to go on", || rounds.load(Ordering::Relaxed) > before + 2 * PROGRAMS);
-        over.store(true, Ordering::Relaxed);
+        drop(over);
         programs.into_iter().map(|program| program.join().unwrap()).collect()
     });
     for (index, rounds) in done.into_iter().enumerate() {
