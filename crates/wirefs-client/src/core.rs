@@ -3,8 +3,10 @@
 use crate::ahead::Ahead;
 use crate::call::{Answer, Call, CallId, Caller, Invalidate};
 use crate::files::Files;
+use crate::host::HostName;
 use crate::leases::Leases;
 use crate::link::Link;
+use crate::operation::displaced::Displacing;
 use crate::operation::list::Misses;
 use crate::operation::publish::Publications;
 use crate::operation::write::Throttled;
@@ -46,6 +48,8 @@ pub struct Config {
     pub journal: bool,
     /// The time of day when [`Time`] was 0, for what is answered before the server says when it was.
     pub day: Timestamp,
+    /// This machine, in the names of files that it keeps when somebody else's change met its own.
+    pub host: HostName,
 }
 
 /// What the server said when the tree was attached.
@@ -133,6 +137,7 @@ pub struct Client {
     pub(crate) counters: Counters,
     pub(crate) throttled: Throttled,
     pub(crate) publications: Publications,
+    pub(crate) displacing: Displacing,
     pub(crate) misses: Misses,
     pub(crate) streams: Streams,
     pub(crate) ahead: Ahead,
@@ -169,6 +174,7 @@ impl Client {
             counters: Counters::default(),
             throttled: Throttled::default(),
             publications: Publications::default(),
+            displacing: Displacing::default(),
             misses: Misses::default(),
             streams: Streams::default(),
             ahead: Ahead::default(),

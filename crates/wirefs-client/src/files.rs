@@ -17,7 +17,7 @@ use crate::call::{Handle, OpenHow};
 pub(crate) use gathered::Stretch;
 use memory::Remembered;
 use open::{Open, OpenFiles};
-pub(crate) use private::Private;
+pub(crate) use private::{Base, Private};
 use std::collections::{BTreeMap, BTreeSet};
 pub(crate) use uncommitted::Change;
 use wirefs_cache::NodeId;

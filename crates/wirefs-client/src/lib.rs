@@ -14,6 +14,7 @@ mod ahead;
 pub mod call;
 mod core;
 mod files;
+mod host;
 mod leases;
 mod link;
 mod operation;
@@ -29,7 +30,9 @@ mod trim;
 
 pub use ahead::LateError;
 pub use core::{Attachment, Client, Config, Lane, Output};
+pub use host::HostName;
 pub use link::LinkState;
+pub use operation::displaced::Conflicts;
 pub use status::{AheadStatus, Counters, LeaseStatus, RequestCount, Snapshot};
 pub use stored::Loaded;
 pub use streams::{Fate, PrefetchStatus};

@@ -8,6 +8,7 @@ pub(crate) mod commit;
 pub(crate) mod concerned;
 pub(crate) mod confirm;
 pub(crate) mod copy;
+pub(crate) mod displaced;
 pub(crate) mod fetch;
 pub(crate) mod find;
 pub(crate) mod flush;
@@ -76,6 +77,8 @@ pub(crate) enum Pending {
     Commit(commit::Committing),
     /// A copy takes the place of its file.
     Publish(publish::Publishing),
+    /// What it took the place of, for which nobody waits.
+    Displaced(displaced::Displaced),
     /// A change that was answered, by its number.
     Confirm(u64),
     /// How much room the server's disk has; nobody waits for it.
@@ -90,7 +93,7 @@ impl Pending {
     pub(crate) fn outlives_deadline(&self) -> bool {
         match self {
             Pending::Write(writing) => writing.is_background(),
-            Pending::Close(_) | Pending::Confirm(_) => true,
+            Pending::Close(_) | Pending::Confirm(_) | Pending::Displaced(_) => true,
             Pending::Ignore
             | Pending::Room
             | Pending::Durable(_)
@@ -154,6 +157,7 @@ impl Pending {
             | Pending::Seek(_)
             | Pending::Commit(_)
             | Pending::Confirm(_)
+            | Pending::Displaced(_)
             | Pending::Publish(_) => true,
             Pending::Lock(locking) => !locking.is_withdrawn(),
         }
@@ -377,6 +381,9 @@ pub(crate) fn finish(client: &mut Client, outstanding: Outstanding, reply: Reply
         (Pending::Seek(call), Reply::Seek(r)) => client.answer(call, Answer::Offset(r.offset)),
         (Pending::Publish(p), Reply::Put(r)) => publish::was_put(client, p, sent, &request, &r),
         (Pending::Publish(p), Reply::Rename(r)) => publish::was_moved(client, p, sent, &r),
+        (Pending::Displaced(p), Reply::Get(r)) => displaced::looked(client, p, r),
+        (Pending::Displaced(p), Reply::Remove(r)) => displaced::removed(client, p, sent, r),
+        (Pending::Displaced(p), Reply::Rename(r)) => displaced::kept(client, p, sent, &r),
         (Pending::Commit(p), Reply::Commit(r)) => commit::finish(client, p, order, r),
         (Pending::Confirm(number), reply) => confirm::finish(client, number, sent, &request, &reply),
         (Pending::Room, Reply::Statfs(r)) => {
@@ -434,6 +441,7 @@ pub(crate) fn fail(client: &mut Client, pending: Pending, errno: Errno) {
         Pending::Copy(p) => copy::failed(client, p, errno),
         Pending::Commit(p) => commit::failed(client, p, errno),
         Pending::Publish(p) => publish::failed(client, p, errno),
+        Pending::Displaced(p) => displaced::failed(client, p, errno),
         Pending::Confirm(number) => confirm::failed(client, number, errno),
         Pending::Room => client.room_told(false),
         Pending::Durable(below) => client.are_durable(below, None),

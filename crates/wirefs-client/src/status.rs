@@ -3,6 +3,7 @@
 use crate::ahead::LateError;
 use crate::core::Client;
 use crate::link::LinkState;
+use crate::operation::displaced::Conflicts;
 use crate::streams::PrefetchStatus;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -116,6 +117,8 @@ pub struct Snapshot {
     pub prefetch: PrefetchStatus,
     /// How far this mount is ahead of the server.
     pub ahead: AheadStatus,
+    /// What others had written and a copy took the place of.
+    pub conflicts: Conflicts,
     /// When this is.
     pub at: Time,
 }
@@ -137,6 +140,7 @@ impl Client {
             leases: self.leases.are_agreed().then(|| self.lease_status()),
             prefetch: self.streams.counted,
             ahead: self.ahead_status(),
+            conflicts: self.displacing.conflicts.clone(),
             at: self.now,
         }
     }

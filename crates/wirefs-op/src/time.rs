@@ -39,3 +39,25 @@ pub struct Timestamp {
     /// Nanoseconds within the second, `0..1_000_000_000`.
     pub nanos: u32,
 }
+
+impl Timestamp {
+    /// To the second, in UTC, as ISO 8601 has it without separators: `20231114T221320Z`.
+    ///
+    /// # Source
+    /// The days by H. Hinnant, "chrono-compatible low-level date algorithms", `civil_from_days`.
+    pub fn in_utc(self) -> String {
+        let (days, second) = (self.secs.div_euclid(86_400), self.secs.rem_euclid(86_400));
+        // Years begin in March, so that a leap day is the last one; 400 of them are an era.
+        let shifted = days + 719_468;
+        let (era, day_of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
+        let year_of_era =
+            (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+        let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+        let month_from_march = (5 * day_of_year + 2) / 153;
+        let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+        let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+        let year = year_of_era + era * 400 + i64::from(month <= 2);
+        let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+        format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}Z")
+    }
+}

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 use wirefs_cache::Mode;
-use wirefs_client::Config;
+use wirefs_client::{Config, HostName};
 use wirefs_model::Dice;
 use wirefs_op::Timestamp;
 
@@ -106,6 +106,7 @@ impl Plan {
             name_ttl_max: self.name_ttl_max,
             journal: false,
             day: Timestamp::default(),
+            host: HostName::new(b"box"),
         }
     }
 }

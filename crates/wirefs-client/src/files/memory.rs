@@ -1,10 +1,11 @@
 //! The contents that are remembered, within their limit.
 
 use crate::call::Handle;
-use crate::files::{Files, Private};
+use crate::files::{Base, Files, Private};
 use bytes::Bytes;
 use std::collections::VecDeque;
 use wirefs_cache::{NodeId, Ranges};
+use wirefs_op::Stat;
 
 /// Notes of contents that are remembered, at most: those of what was overwritten or forgotten since are dropped then.
 const NOTES_MAX: usize = 65_536;
@@ -123,10 +124,21 @@ impl Files {
         self.remembered.bytes_max as u64 / 2
     }
 
-    /// The open file has a copy to itself from now on.
-    pub(crate) fn set_copy(&mut self, handle: Handle, copy: Private) {
+    /// The open file has a copy to itself from now on, made from a file with these attributes.
+    pub(crate) fn set_copy(&mut self, handle: Handle, mut copy: Private, from: Option<&Stat>) {
+        copy.base = from.map(Base::of);
         if let Some(open) = self.open.get_mut(handle) {
             open.copy = Some(copy);
+        }
+    }
+
+    /// An own change of a file's attributes led from version `before` to this: the copies made from it are still of it.
+    pub(crate) fn rebase(&mut self, node: NodeId, before: u64, stat: &Stat) {
+        for handle in self.open.of_node(node) {
+            let copy = self.open.get_mut(handle).and_then(|open| open.copy.as_mut());
+            if let Some(base) = copy.and_then(|copy| copy.base.as_mut()) {
+                base.advance(before, stat);
+            }
         }
     }
 

@@ -2,8 +2,36 @@
 
 use bytes::{Bytes, BytesMut};
 use wirefs_cache::Ranges;
-use wirefs_op::SetStat;
 use wirefs_op::limits::DATA_BYTES_MAX;
+use wirefs_op::{FileId, SetStat, Stat, Timestamp};
+
+/// What a copy was made from, as far as it can be told from attributes after it was moved: that changes the version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Base {
+    id: FileId,
+    version: u64,
+    size: u64,
+    mtime: Timestamp,
+}
+
+impl Base {
+    pub(crate) fn of(stat: &Stat) -> Base {
+        Base { id: stat.id, version: stat.version, size: stat.size, mtime: stat.mtime }
+    }
+
+    /// Whether an object with these attributes has the contents that the copy was made from. A change of others in the same tick
+    /// of the server's clock as the one before it, to the same size, is not noticed.
+    pub(crate) fn is(&self, stat: &Stat) -> bool {
+        (self.id, self.size, self.mtime) == (stat.id, stat.size, stat.mtime)
+    }
+
+    /// An own change of attributes led from version `before` to this.
+    pub(crate) fn advance(&mut self, before: u64, stat: &Stat) {
+        if self.id == stat.id && self.version == before {
+            *self = Base::of(stat);
+        }
+    }
+}
 
 /// So many writes make as many pieces at most before they are put together.
 const PIECES_MAX: u32 = 1024;
@@ -19,6 +47,7 @@ pub(crate) struct Private {
     /// Times that were set after the last write: publishing must not change them.
     pub(crate) times: SetStat,
     writes: u32,
+    pub(crate) base: Option<Base>,
 }
 
 impl Private {

@@ -132,6 +132,9 @@ pub(crate) fn was_set(client: &mut Client, setting: Setting, sent: Time, put: Rp
         client.files.truncate_contents(node, size);
     }
     let foreign = took_effect(client, node, Some(put.before), put.stat.as_ref(), sent);
+    if let Some(stat) = put.stat.as_ref().filter(|_| size.is_none()) {
+        client.files.rebase(node, put.before, stat);
+    }
     // The kernel takes what it is told here for newer than what it was told to forget since: it is told nothing for long.
     let is_promised = client.leases.are_agreed();
     let shown =

@@ -33,6 +33,7 @@ fn concerned(pending: &Pending) -> Concerned {
         Pending::Remove(removing) => Concerned::names(vec![removing.place()]),
         Pending::Rename(renaming) => Concerned::names(renaming.places().to_vec()),
         Pending::Link(linking) => linking.concerned(),
+        Pending::Displaced(displaced) => Concerned::names(displaced.places().to_vec()),
         Pending::Setattr(setting) => Concerned::node(setting.node),
         Pending::Open(opening) if opening.truncates() => Concerned::node(opening.node),
         Pending::Write(writing) => Concerned::node(writing.node()),

@@ -196,7 +196,7 @@ pub(crate) fn finish(client: &mut Client, making: Making, sent: Time, put: Rput)
     let trust = client.trust();
     client.files.observe(node, stat.version, known, &trust);
     if is_private {
-        client.files.set_copy(handle, Private::default());
+        client.files.set_copy(handle, Private::default(), Some(&stat));
         if let Some(open) = client.files.open_mut(handle) {
             open.opened_by = name.map(|name| (parent, name));
         }

@@ -3,14 +3,14 @@
 
 use crate::call::{CallId, Handle, Invalidate};
 use crate::core::Client;
-use crate::files::Private;
-use crate::operation::{Pending, attributes, commit, flush, release, write};
+use crate::files::{Base, Private};
+use crate::operation::{Pending, attributes, commit, displaced, flush, release, write};
 use std::collections::BTreeMap;
 use wirefs_cache::NodeId;
 use wirefs_op::limits::NAME_BYTES_MAX;
 use wirefs_op::message::put::{Create, PutMode, Rput, Tput};
 use wirefs_op::message::remove::Tremove;
-use wirefs_op::message::rename::{Rrename, Trename};
+use wirefs_op::message::rename::{EXCHANGE, NOREPLACE, Rrename, Trename};
 use wirefs_op::message::target::{NOFD, Target};
 use wirefs_op::wire::Data;
 use wirefs_op::{Cred, Errno, Kind, Request, SetStat, Stat, Time};
@@ -33,13 +33,17 @@ pub(crate) struct Publishing {
     step: Step,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     /// The new file is made.
     Make,
     /// It is filled.
     Fill,
-    /// It takes its place.
+    /// It changes places with the old one.
+    Exchange,
+    /// The name is nobody's any more: it takes that.
+    Appear,
+    /// It takes the old one's place, where the server's file system cannot exchange the two.
     Move,
     /// The old one is written.
     Write,
@@ -197,12 +201,27 @@ fn fill(client: &mut Client, number: u64, made: &Rput) {
     filled(client, number);
 }
 
+impl Step {
+    /// Of the rename that it is.
+    fn flags(self) -> u32 {
+        match self {
+            Step::Exchange => EXCHANGE,
+            Step::Appear => NOREPLACE,
+            Step::Make | Step::Fill | Step::Move | Step::Write => 0,
+        }
+    }
+}
+
 /// Moves the new file to its place once all of it is there.
 fn filled(client: &mut Client, number: u64) {
     let Some(publication) = client.publications.under_way.get(&number) else { return };
-    if publication.left > 0 {
-        return;
+    if publication.left == 0 {
+        take_place(client, number, Step::Exchange);
     }
+}
+
+fn take_place(client: &mut Client, number: u64, how: Step) {
+    let Some(publication) = client.publications.under_way.get(&number) else { return };
     let error = publication.error;
     let Some(temporary) = publication.temporary.clone() else { return end(client, number) };
     // Its name may have changed, or gone, while it was written.
@@ -210,8 +229,8 @@ fn filled(client: &mut Client, number: u64) {
     let (from, to) = (client.place(temporary.0, &temporary.1), client.place(place.0, &place.1));
     match (from, to) {
         (Ok(from), Ok(to)) => {
-            let rename = Trename { from, to, flags: 0 };
-            send(client, number, Step::Move, Request::Rename(rename));
+            let rename = Trename { from, to, flags: how.flags() };
+            send(client, number, how, Request::Rename(rename));
         }
         (Err(errno), _) | (_, Err(errno)) => failed_for_good(client, number, errno),
     }
@@ -279,16 +298,17 @@ pub(crate) fn was_put(client: &mut Client, publishing: Publishing, sent: Time, a
                 end(client, number);
             }
         }
-        Step::Move => failed_for_good(client, number, Errno::Protocol),
+        Step::Exchange | Step::Appear | Step::Move => failed_for_good(client, number, Errno::Protocol),
     }
 }
 
 /// The new file has taken its place.
 pub(crate) fn was_moved(client: &mut Client, publishing: Publishing, sent: Time, renamed: &Rrename) {
-    let Publishing { number, .. } = publishing;
+    let Publishing { number, step } = publishing;
     let Some(publication) = client.publications.under_way.get_mut(&number) else { return };
     publication.left -= 1;
     let temporary = publication.temporary.take();
+    let (handle, base) = (publication.handle, publication.copy.base);
     let (node, now) = (publication.node, client.now);
     let (ranges, size) = (publication.copy.ranges().clone(), publication.copy.size());
     let place = place(client, number);
@@ -296,10 +316,16 @@ pub(crate) fn was_moved(client: &mut Client, publishing: Publishing, sent: Time,
         return failed_for_good(client, number, Errno::Protocol);
     };
     let known = client.known(&stat, sent);
+    if let Some(copy) = client.files.open_mut(handle).and_then(|open| open.copy.as_mut()) {
+        copy.base = Some(Base::of(&stat));
+    }
     if let Some((parent, name)) = temporary {
         client.names.unlink(parent, &name);
         let gone = client.known_own(parent, &name, renamed.from_dir.as_ref(), sent);
         client.directories.removed(parent, &name, gone, now);
+        if let Some((_, replaced)) = place.as_ref().filter(|_| step == Step::Exchange) {
+            displaced::start(client, parent, (name, replaced.clone()), base);
+        }
     }
     // Who looked it up by its new number meanwhile has made a node of it, which goes on to stand for it.
     let known_as = client.names.of_file(stat.id).filter(|other| *other != node);
@@ -351,7 +377,15 @@ pub(crate) fn failed(client: &mut Client, publishing: Publishing, errno: Errno) 
             publication.temporary = None;
             in_place(client, number);
         }
-        (Step::Make | Step::Move, _) => failed_for_good(client, number, errno),
+        (Step::Exchange, Errno::NotFound) => take_place(client, number, Step::Appear),
+        (Step::Exchange, Errno::Invalid) => take_place(client, number, Step::Move),
+        (Step::Appear, Errno::Exists) if publication.tries < NAMES_MAX => {
+            publication.tries += 1;
+            take_place(client, number, Step::Exchange);
+        }
+        (Step::Make | Step::Exchange | Step::Appear | Step::Move, _) => {
+            failed_for_good(client, number, errno);
+        }
         (Step::Fill, _) => {
             publication.error.get_or_insert(errno);
             filled(client, number);

@@ -2,7 +2,7 @@
 
 use crate::call::{Answer, CallId};
 use crate::core::Client;
-use crate::operation::{Pending, attributes, open};
+use crate::operation::{Pending, attributes, displaced, open};
 use wirefs_cache::NodeId;
 use wirefs_op::message::remove::{Rremove, Tremove};
 use wirefs_op::{Errno, Request, Time};
@@ -30,6 +30,9 @@ pub(crate) fn start(
     name: &[u8],
     directory: bool,
 ) -> Result<(), Errno> {
+    if directory && displaced::holds_up(client, call, parent, name) {
+        return Ok(());
+    }
     let place = client.place(parent, name)?;
     open::keep_alive(client, parent, name);
     let removing = Removing { call, parent, name: name.to_vec() };

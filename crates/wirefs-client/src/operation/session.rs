@@ -24,7 +24,8 @@ pub(crate) fn opened(
     (cuts, sent): (bool, Time),
 ) {
     if cuts {
-        client.files.set_copy(handle, Private::cut());
+        let from = client.names.node(node).map(|known| known.stat);
+        client.files.set_copy(handle, Private::cut(), from.as_ref());
         return client.answer(call, Answer::Opened(handle, PageCache::Bypass));
     }
     let opening =
@@ -72,7 +73,8 @@ pub(crate) fn come(client: &mut Client, node: NodeId, opening: &mut Reader) -> b
     if !is_valid {
         return false;
     }
-    client.files.set_copy(opening.handle, Private::new(ranges, size));
+    let from = client.names.node(node).map(|known| known.stat);
+    client.files.set_copy(opening.handle, Private::new(ranges, size), from.as_ref());
     client.answer(opening.call, Answer::Opened(opening.handle, PageCache::Bypass));
     true
 }

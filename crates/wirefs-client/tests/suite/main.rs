@@ -26,7 +26,7 @@ mod world;
 
 use std::time::Duration;
 use wirefs_cache::Mode;
-use wirefs_client::Config;
+use wirefs_client::{Config, HostName};
 use wirefs_op::Timestamp;
 
 /// A client in this mode, with the usual limits.
@@ -40,5 +40,6 @@ fn config(mode: &str) -> Config {
         name_ttl_max: None,
         journal: false,
         day: Timestamp::default(),
+        host: HostName::new(b"box"),
     }
 }

@@ -13,7 +13,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use wirefs_carrier::{Class, Closer, Outbox, PeerInfo};
 use wirefs_client::call::{Answer, Call, CallId, Caller, ROOT};
-use wirefs_client::{Client, Config, Lane, Loaded, Output};
+use wirefs_client::{Client, Config, HostName, Lane, Loaded, Output};
 use wirefs_fuse::Reply;
 use wirefs_op::message::version::SessionId;
 use wirefs_op::{Errno, Frame, Time, Timestamp};
@@ -93,6 +93,7 @@ impl Engine {
             name_ttl_max: None,
             journal: journal.is_some(),
             day: time_of_day(),
+            host: HostName::new(rustix::system::uname().nodename().to_bytes()),
         };
         // Later than 0, up to which nothing is leased: what came with the tree is.
         let mut client = Client::new(config, attached.attachment.clone(), Time(1));

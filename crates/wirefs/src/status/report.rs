@@ -59,6 +59,11 @@ pub(crate) struct Report {
     pub(crate) unacknowledged_bytes: u64,
     /// None where no journal is kept.
     pub(crate) journal: Option<Journal>,
+    /// What others had written and a file that was closed here took the place of: how often, and where the last of it is kept.
+    #[serde(default)]
+    pub(crate) conflicts: u64,
+    #[serde(default)]
+    pub(crate) conflicts_last: Vec<String>,
 }
 
 /// Changes that are on the local disk until the server's disk has them.
@@ -276,8 +281,14 @@ impl Report {
             leases: snapshot.leases.as_ref().map(Leases::of),
             unacknowledged_bytes: snapshot.unacknowledged_bytes,
             journal: journal.as_ref().map(|journal| Journal::of(journal, &snapshot.ahead)),
+            conflicts: snapshot.conflicts.count,
+            conflicts_last: snapshot.conflicts.last.iter().map(|path| in_words(path)).collect(),
         }
     }
+}
+
+fn in_words(path: &[u8]) -> String {
+    String::from_utf8_lossy(path).into_owned()
 }
 
 fn ms(span: Duration) -> u64 {

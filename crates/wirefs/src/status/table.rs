@@ -61,6 +61,13 @@ fn rows(report: &Report) -> Vec<(&'static str, String)> {
     if let Some(journal) = &report.journal {
         rows.push(("journal", in_journal(journal)));
     }
+    if let Some(last) = report.conflicts_last.last() {
+        let count = report.conflicts;
+        let text = format!(
+            "{count} files that others had written were replaced here and are kept, the last: {last}"
+        );
+        rows.push(("conflicts", text));
+    }
     if report.unacknowledged_bytes > 0 {
         rows.push((
             "unsent",

@@ -70,7 +70,7 @@ fn in_session_mode_each_open_file_is_a_copy_until_it_is_closed() {
     assert_eq!(world.read("other/a"), "newest", "validated at open");
 }
 
-// S-43
+// S-43 S-87
 #[test]
 fn in_session_mode_the_last_to_close_wins_whole() {
     let world = World::new();
@@ -86,9 +86,34 @@ fn in_session_mode_the_last_to_close_wins_whole() {
     let found = std::fs::read(world.path("export/a")).unwrap();
     assert_eq!(found.len(), data.len());
     assert!(found.starts_with(b"111") && !found.contains(&b'2'), "one of them, whole");
-    let names: Vec<_> =
+    wait_for("the loser's place", || world.status_of("other")["conflicts"] == 1);
+    let kept = world.status_of("other")["conflicts_last"][0].as_str().unwrap().to_owned();
+    let mut names: Vec<_> =
         std::fs::read_dir(world.path("export")).unwrap().map(|e| e.unwrap().file_name()).collect();
-    assert_eq!(names, ["a"], "nothing is left beside it");
+    names.sort();
+    assert_eq!(names, ["a", &kept], "nothing else is left beside it");
+    assert!(kept.starts_with("a.wirefs-conflict-"), "{kept}");
+    let found = std::fs::read(world.path("other").join(&kept)).unwrap();
+    assert!(found.len() == data.len() && found.ends_with(&[b'.'; 1000]) && found[200_000] == b'2');
+    let told = world.wirefs(&["status", "other"]).succeeds();
+    assert!(told.contains("conflicts") && told.contains(&kept), "{told}");
+}
+
+// S-87
+#[test]
+fn in_session_mode_what_a_program_at_the_server_wrote_meanwhile_is_kept() {
+    let world = World::new();
+    world.write("export/a", "old");
+    let _server = world.mounted();
+    let _other = Other::mount(&world, "session");
+    let mut writer = edit(&world, "other/a");
+    writer.write_all(b"here").unwrap();
+    world.write("export/a", "at the server");
+    drop(writer);
+    assert_eq!(world.read("export/a"), "here");
+    wait_for("the loser's place", || world.status_of("other")["conflicts"] == 1);
+    let kept = world.status_of("other")["conflicts_last"][0].as_str().unwrap().to_owned();
+    assert_eq!(world.read(&format!("export/{kept}")), "at the server");
 }
 
 // S-44

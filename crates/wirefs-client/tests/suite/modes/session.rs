@@ -4,6 +4,7 @@ use crate::config;
 use crate::deeds::{READ, READ_WRITE, data, getattr, handle, listing, readdir, write};
 use crate::world::{STEADY, World};
 use std::time::Duration;
+use wirefs_client::Conflicts;
 use wirefs_client::call::{Answer, Call, Handle, NodeId, OpenHow, ROOT};
 use wirefs_op::{Errno, SetStat, SetTime, Timestamp};
 
@@ -29,6 +30,10 @@ fn there(world: &mut World, name: &[u8]) -> Vec<u8> {
     let found = read(world, 2, node, open);
     world.ask(2, Call::Release { node, handle: open, flock_owner: None });
     found
+}
+
+fn conflicts(world: &World, seat: usize) -> Conflicts {
+    world.seats[seat].client.snapshot().conflicts
 }
 
 /// What is in the root, as the third client sees it.
@@ -76,7 +81,84 @@ fn of_two_who_wrote_the_last_to_close_wins_with_all_that_it_had() {
     assert_eq!(there(&mut world, b"f"), b"11....");
     world.close(1, theirs, second);
     assert_eq!(there(&mut world, b"f"), b"....22", "never a mix of both");
-    assert_eq!(names(&mut world), [b"f"], "nothing is left beside it");
+    let [file, kept] = names(&mut world).try_into().unwrap();
+    assert_eq!(file, b"f");
+    assert!(kept.starts_with(b"f.wirefs-conflict-box-"), "{}", kept.escape_ascii());
+    assert_eq!(there(&mut world, &kept), b"11....", "nor is anything lost");
+    world.settle();
+    assert_eq!((conflicts(&world, 0).count, conflicts(&world, 1).count), (0, 1));
+    assert_eq!(conflicts(&world, 1).last, [kept]);
+}
+
+/// S-87
+#[test]
+fn what_the_writer_itself_closed_set_or_replaced_before_is_no_conflict() {
+    let mut world = world();
+    let node = world.file(0, ROOT, b"f", b"old");
+    let writer = open(&mut world, 0, node, READ_WRITE);
+    world.ask(0, write(node, writer, 0, b"one"));
+    world.ask(0, Call::Fsync { node, handle: writer, data_only: false });
+    let times =
+        SetStat { mtime: Some(SetTime::At(Timestamp { secs: 1_000, nanos: 0 })), ..SetStat::default() };
+    let set = Call::Setattr { node, handle: Some(writer), set: times, kill_privileges: false };
+    assert!(matches!(world.ask(0, set), Answer::Attr(..)));
+    world.ask(0, write(node, writer, 3, b" two"));
+    world.close(0, node, writer);
+    let cut = open(&mut world, 0, node, TRUNCATED);
+    world.ask(0, write(node, cut, 0, b"three"));
+    world.close(0, node, cut);
+    assert_eq!((there(&mut world, b"f"), names(&mut world)), (b"three".to_vec(), vec![b"f".to_vec()]));
+    assert_eq!(conflicts(&world, 0).count, 0);
+}
+
+/// S-87
+#[test]
+fn each_of_several_that_were_replaced_unseen_is_kept_under_a_name_of_its_own() {
+    let mut world = world();
+    let node = world.file(0, ROOT, b"f", b"0");
+    let open: Vec<_> = (0..3).map(|_| open(&mut world, 0, node, READ_WRITE)).collect();
+    for (number, handle) in open.iter().enumerate() {
+        world.ask(0, write(node, *handle, 0, format!("written by {number}").as_bytes()));
+    }
+    for handle in open {
+        world.close(0, node, handle);
+    }
+    assert_eq!(there(&mut world, b"f"), b"written by 2");
+    let kept: Vec<_> = names(&mut world).into_iter().filter(|name| name != b"f").collect();
+    let mut contents: Vec<_> = kept.iter().map(|name| there(&mut world, name)).collect();
+    contents.sort();
+    assert_eq!(contents, [b"written by 0", b"written by 1"]);
+    assert_eq!(conflicts(&world, 0).count, 2);
+}
+
+/// S-87
+#[test]
+fn a_directory_is_removed_behind_what_was_replaced_in_it() {
+    let mut world = world();
+    let dir = world.directory(0, ROOT, b"d");
+    let node = world.file(0, dir, b"f", b"old");
+    let writer = open(&mut world, 0, node, READ_WRITE);
+    world.ask(0, write(node, writer, 0, b"new"));
+    world.close(0, node, writer);
+    assert_eq!(world.ask(0, Call::Unlink { parent: dir, name: b"f" }), Answer::Done);
+    assert_eq!(world.ask(0, Call::Rmdir { parent: ROOT, name: b"d" }), Answer::Done);
+}
+
+/// S-87
+#[test]
+fn what_another_put_in_the_files_place_is_kept_too() {
+    let mut world = world();
+    let node = world.file(0, ROOT, b"f", b"old");
+    let writer = open(&mut world, 0, node, READ_WRITE);
+    world.ask(0, write(node, writer, 0, b"mine"));
+    world.file(2, ROOT, b"g", b"theirs");
+    let (name, to_name) = (b"g".as_slice(), b"f".as_slice());
+    let rename = Call::Rename { parent: ROOT, name, to_parent: ROOT, to_name, flags: 0 };
+    assert_eq!(world.ask(2, rename), Answer::Done);
+    world.close(0, node, writer);
+    assert_eq!(there(&mut world, b"f"), b"mine");
+    let kept = names(&mut world).into_iter().find(|name| name != b"f").unwrap();
+    assert_eq!(there(&mut world, &kept), b"theirs");
 }
 
 /// S-44
@@ -119,6 +201,8 @@ fn a_replaced_file_keeps_its_mode_and_the_times_that_were_set() {
 fn an_open_asks_once_and_fetches_what_changed_only() {
     let mut world = world();
     let node = world.file(0, ROOT, b"f", &[1; 20_000]);
+    // What the close took the place of is put away in the background.
+    world.settle();
     let (answer, sent) = world.cost(0, Call::Open { node, how: READ });
     assert_eq!(sent, ["Get"]);
     let opened = handle(answer);
@@ -188,10 +272,9 @@ fn an_fsync_publishes_and_waits_for_the_disk() {
     world.ask(0, write(node, writer, 0, b"new"));
     let (answer, sent) = world.cost(0, Call::Fsync { node, handle: writer, data_only: false });
     assert_eq!(answer, Answer::Done);
-    assert_eq!(
-        sent.iter().filter(|name| **name != "Get").collect::<Vec<_>>(),
-        [&"Put", &"Rename", &"Commit"]
-    );
+    // What was replaced is looked at and put away meanwhile; nobody waits for that.
+    let is_waited_for = |name: &&&str| !["Get", "Remove"].contains(*name);
+    assert_eq!(sent.iter().filter(is_waited_for).collect::<Vec<_>>(), [&"Put", &"Rename", &"Commit"]);
     assert_eq!(there(&mut world, b"f"), b"new");
 }
 

@@ -147,8 +147,15 @@ impl Sessions {
             assert!(self.closed.contains(&held), "the file was what nobody closed");
         }
         let root = self.world.root();
-        let names = self.world.history.last().names[&root].keys().cloned().collect::<Vec<_>>();
-        assert!(names.len() <= 1 + self.programs.len(), "files are left beside it: {names:?}");
+        let last = self.world.history.last();
+        let beside = last.names[&root].iter().filter(|(name, _)| name.as_slice() != b"f").collect::<Vec<_>>();
+        for (name, id) in &beside {
+            assert!(name.starts_with(b"f.wirefs-conflict-box-"), "left beside it: {}", name.escape_ascii());
+            let held = last.objects[*id].data.to_vec();
+            assert!(self.closed.contains(&held), "what was kept is what nobody closed");
+        }
+        let told = self.world.seats.iter().map(|seat| seat.client.snapshot().conflicts.count);
+        assert_eq!(told.sum::<u64>(), beside.len() as u64, "each that is kept is told, and the reverse");
     }
 }
 
@@ -162,7 +169,7 @@ impl Drop for Sessions {
     }
 }
 
-/// S-42 S-43
+/// S-42 S-43 S-87
 #[test]
 fn each_open_has_one_state_of_the_file_and_each_close_makes_one() {
     for seed in crate::property::seeds("session", false, SEEDS) {

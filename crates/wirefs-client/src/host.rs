@@ -1,0 +1,28 @@
+//! The name of this machine, for names of files that tell where something came from.
+
+/// `HOST_NAME_MAX` of Linux, in bytes.
+const BYTES_MAX: usize = 64;
+
+/// A host's name; a longer one than Linux allows loses its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostName {
+    bytes: [u8; BYTES_MAX],
+    length: usize,
+}
+
+impl HostName {
+    /// Takes the name as the system tells it.
+    pub fn new(name: &[u8]) -> HostName {
+        let mut bytes = [0; BYTES_MAX];
+        let length = name.len().min(BYTES_MAX);
+        for (place, byte) in bytes.iter_mut().zip(name) {
+            *place = *byte;
+        }
+        HostName { bytes, length }
+    }
+
+    /// The name.
+    pub fn as_bytes(&self) -> &[u8] {
+        self.bytes.get(..self.length).unwrap_or_default()
+    }
+}
