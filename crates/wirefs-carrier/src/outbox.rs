@@ -155,6 +155,23 @@ impl Outbox {
         alive
     }
 
+    /// Waits while more than [`OUTBOX_BYTES_MAX`] bytes of any kind are queued. Whoever answers a peer that does not read its answers
+    /// takes no more questions meanwhile, or the queue grows without bound. False: the outbox is closed or its carrier lost.
+    pub fn await_room(&self) -> bool {
+        let shared = &self.owner.shared;
+        let mut state = shared.lock();
+        if state.is_full() {
+            drop(state);
+            self.flush();
+            state = shared.lock();
+            state.room_waiters += 1;
+            let is_waiting = |state: &mut State| !state.is_gone() && state.is_full();
+            state = shared.room.wait_while(state, is_waiting).unwrap_or_else(PoisonError::into_inner);
+            state.room_waiters -= 1;
+        }
+        !state.is_gone()
+    }
+
     /// Sends what is queued as far as it goes without blocking, also what others push meanwhile. Returns at once when
     /// another thread is at it: that one sends ours too.
     pub fn flush(&self) {
@@ -231,6 +248,10 @@ impl State {
         }
     }
 
+    fn is_full(&self) -> bool {
+        self.urgent_bytes + self.bulk_bytes > OUTBOX_BYTES_MAX
+    }
+
     /// Takes the writer if nobody has it and there is something to write.
     fn take_idle(&mut self) -> Option<Box<Writer>> {
         if self.urgent.is_empty() && self.bulk.is_empty() {
@@ -276,9 +297,10 @@ impl Shared {
                 if state.is_gone() {
                     return Drained::Done;
                 }
-                let was_full = state.bulk_bytes > OUTBOX_BYTES_MAX;
+                let was_full = state.is_full();
+                // Of what is urgent nothing is left behind.
                 state.load(&mut writer);
-                if was_full && state.bulk_bytes <= OUTBOX_BYTES_MAX {
+                if was_full && !state.is_full() {
                     self.wake_room(&state);
                 }
                 if writer.is_drained() {

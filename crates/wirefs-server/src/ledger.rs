@@ -138,6 +138,11 @@ impl Ledger {
         }
     }
 
+    /// Whether something is noted of a change that is under way.
+    pub(crate) fn has_begun(&self, number: u64) -> bool {
+        matches!(self.entries.get(&number), Some(Entry::UnderWay(_, Some(_))))
+    }
+
     /// A change was carried out, or has failed. `instead`: where the reply means nothing to another process, what that one has to
     /// know.
     pub(crate) fn done(&mut self, number: u64, reply: &Reply, instead: Option<Begun>) {

@@ -86,8 +86,12 @@ impl Noted {
         match note {
             Note::Begun { number, begun } => {
                 self.next = self.next.max(number.saturating_add(1));
-                // One that was begun again found what it had done itself.
-                self.outcomes.entry(number).or_insert(Outcome::Begun(begun));
+                // One that was begun again found what it had done itself; another one has taken the number of one that its client forgot.
+                let is_another =
+                    |noted: &Outcome| matches!(noted, Outcome::Begun(first) if first.about != begun.about);
+                if self.outcomes.get(&number).is_none_or(is_another) {
+                    self.outcomes.insert(number, Outcome::Begun(begun));
+                }
             }
             Note::Done { number, created, reply } => {
                 self.next = self.next.max(number.saturating_add(1));

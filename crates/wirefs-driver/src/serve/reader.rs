@@ -97,6 +97,8 @@ fn read(shared: &Arc<Shared>, connection: &Arc<Connection>, mut source: Box<dyn 
 fn take_in(shared: &Arc<Shared>, connection: &Arc<Connection>, body: Bytes) -> Option<Task> {
     let bytes = body.len() as u64 + 4;
     connection.received_bytes.fetch_add(bytes, Ordering::Relaxed);
+    // Replies that are made without a job free their tags at once, so tags do not bound them.
+    connection.outbox.await_room();
     let mut effects = Effects::default();
     let mut core = shared.core();
     core.handle(shared.now(), Input::Received(connection.key, body), &mut effects);

@@ -131,6 +131,13 @@ impl Sessions {
         self.pass_solitude(now);
     }
 
+    /// Whether this connection's session is alone, and was asked to give way.
+    pub(super) fn is_giving_way(&self, connection: ConnectionKey) -> bool {
+        let holder = self.holder_over(connection);
+        let Some(leasing) = &self.leasing else { return false };
+        holder.is_some() && leasing.solitude.holder() == holder && leasing.solitude.is_giving_way()
+    }
+
     /// A session has attached, and its Rattach is on its way.
     pub(super) fn greet_loner(&mut self, now: Time, connection: ConnectionKey) {
         let wants_solitude = self.conversations.get(&connection).is_some_and(|it| it.wants_solitude());

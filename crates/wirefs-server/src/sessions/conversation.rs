@@ -12,6 +12,7 @@
 //! Anything else at its wrong place is the client's fault and ends the connection. Tping and Tflush are answered
 //! wherever the version is agreed on.
 
+use super::session::Session;
 use super::{ConnectionKey, JobKey, Output, Sessions};
 use crate::blame::{Parting, PeerFault};
 use crate::limits::{CONNECTIONS_MAX, MSIZE_MIN};
@@ -184,6 +185,10 @@ impl Sessions {
 
     /// While the server is about to stop, only what is needed to take leases back.
     pub(super) fn received_late(&mut self, now: Time, connection: ConnectionKey, body: Bytes) {
+        // Who is alone answers when all its changes are confirmed, so these are still carried out.
+        if self.is_giving_way(connection) {
+            return self.received(now, connection, body);
+        }
         if let Ok((NOTAG, Request::Recalled(recalled))) = Request::decode(body) {
             self.heard(now, connection);
             self.recalled(now, connection, recalled.serial);
@@ -278,6 +283,13 @@ impl Sessions {
     fn hear(&mut self, now: Time, connection: ConnectionKey, asked: Tversion) -> Result<(), PeerFault> {
         let counts = asked.version.as_bytes() == VERSION && asked.features & FEATURE_LEDGER != 0;
         let session = asked.session;
+        // Its changes are still carried out, and its notes are still written: another life of it would know nothing of them.
+        let is_ending = |owner: &Session| owner.id == session && owner.is_ending();
+        if !self.by_id.contains_key(&session) && self.sessions.values().any(is_ending) {
+            self.reply(connection, NOTAG, Reply::Error(Rerror::from(Errno::Busy)))?;
+            self.part(now, connection, Parting::SessionBusy);
+            return Ok(());
+        }
         if self.keeps_notes && counts && !self.by_id.contains_key(&session) {
             self.enter(connection, Stage::Recollecting(asked));
             self.outputs.push_back(Output::Recollect { connection, session });

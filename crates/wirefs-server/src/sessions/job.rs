@@ -265,6 +265,7 @@ impl Sessions {
     /// reply, which those behind it may need to be understood.
     pub(super) fn turn_passed_early(&mut self, key: JobKey) {
         if self.jobs.get(&key).is_some_and(|pending| !pending.is_creation) {
+            self.is_overtaken(key);
             self.turn_passed(key);
         }
     }

@@ -41,6 +41,11 @@ impl Lane {
         held
     }
 
+    /// All that wait, in their order.
+    pub(super) fn waiting(&self) -> Vec<JobKey> {
+        self.waiting.iter().map(|(key, _)| *key).collect()
+    }
+
     /// Takes out one that still waits; false when it does not.
     pub(super) fn remove(&mut self, key: JobKey) -> bool {
         let before = self.waiting.len();

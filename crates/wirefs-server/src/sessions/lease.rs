@@ -427,7 +427,10 @@ impl Sessions {
             return;
         };
         let pause = std::mem::take(&mut pending.pause);
-        if is_over || pending.is_withdrawn {
+        if is_over {
+            return self.drop_job(now, job);
+        }
+        if pending.is_withdrawn {
             return self.finished(now, job);
         }
         match pause {
@@ -454,7 +457,21 @@ impl Sessions {
         let is_away = |pause: &Pause| matches!(pause, Pause::Away(_));
         let away = self.jobs.iter().filter(|(_, pending)| is_away(&pending.pause));
         for key in away.map(|(key, _)| *key).collect::<Vec<JobKey>>() {
-            self.finished(now, key);
+            self.drop_job(now, key);
         }
+    }
+
+    /// Gives up a job that will not be done, and those behind it: they would be done without it, and the next process would believe
+    /// that it was done before them.
+    fn drop_job(&mut self, now: Time, job: JobKey) {
+        let session = self.jobs.get(&job).map(|pending| pending.session);
+        let owner = session.and_then(|session| self.sessions.get_mut(&session));
+        let behind = owner.filter(|owner| owner.lane.holder() == Some(job)).map(|owner| owner.lane.waiting());
+        for key in behind.unwrap_or_default() {
+            if self.sessions.values_mut().any(|owner| owner.lane.remove(key)) {
+                self.finished(now, key);
+            }
+        }
+        self.finished(now, job);
     }
 }

@@ -21,6 +21,18 @@ impl Sessions {
         }
     }
 
+    /// A running change lets those behind it go on, so its number will be below theirs in the notes: it is in them from now on. Of one
+    /// that is the same when it is done twice nothing was noted yet.
+    pub(super) fn is_overtaken(&mut self, job: JobKey) {
+        let Some(pending) = self.jobs.get(&job) else { return };
+        let owner = self.sessions.get(&pending.session);
+        let is_noted =
+            pending.number.zip(owner).is_some_and(|(number, owner)| owner.ledger.has_begun(number));
+        if !is_noted {
+            self.begins(job, &Found::default());
+        }
+    }
+
     /// Enters the reply to a change.
     pub(super) fn settle(&mut self, key: JobKey, reply: &Reply) {
         let Some(pending) = self.jobs.get(&key) else { return };

@@ -54,6 +54,11 @@ impl Session {
         matches!(self.life, Life::Connected(_))
     }
 
+    /// Whether it is over, but for what still runs.
+    pub(super) fn is_ending(&self) -> bool {
+        self.life == Life::Ending
+    }
+
     pub(super) fn expires(&self) -> Option<Time> {
         match self.life {
             Life::Waiting(until) => Some(until),

@@ -100,6 +100,8 @@ impl Log {
     pub(super) fn note(&mut self, note: Note) -> io::Result<()> {
         match note {
             Note::Answered(_) => {
+                // The last one says all that those before it said.
+                self.held_back.clear();
                 Record::Note(note).write(&mut self.held_back);
                 Ok(())
             }

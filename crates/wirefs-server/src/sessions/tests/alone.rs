@@ -364,6 +364,17 @@ fn server_that_ends_waits_for_who_is_alone() {
 }
 
 #[test]
+fn server_that_ends_carries_out_what_is_on_its_way_from_who_is_alone() {
+    let mut world = lone();
+    let outputs = world.handle(Input::Drain);
+    let [(A, serial, false)] = told(&outputs)[..] else { panic!("{outputs:?}") };
+    let job = executed(&world.receive(A, Tag(1), put(0))).unwrap();
+    world.handle(Input::Finished(job.key));
+    world.receive(A, NOTAG, recalled(serial));
+    assert_eq!(executed(&world.receive(A, Tag(2), put(1))), None, "it has said that nothing more comes");
+}
+
+#[test]
 fn request_behind_an_attach_that_waits_is_the_peers_fault_if_it_is_handed_in() {
     let (mut world, _) = coming();
     assert_blamed(&world.receive(B, Tag(1), stat()), B, PeerFault::NotAttached);

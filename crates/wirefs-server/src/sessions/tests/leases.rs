@@ -303,6 +303,24 @@ fn server_that_stops_waits_for_nobody_who_is_cut_off() {
 }
 
 #[test]
+fn change_that_is_given_up_at_the_end_takes_those_behind_it_along() {
+    for given_back in [true, false] {
+        let mut world = two();
+        let (job, _) = parked(&mut world, 7);
+        if given_back {
+            world.handle(Input::Parked(job.key, job.request.clone()));
+        }
+        assert_eq!(executed(&world.receive(B, Tag(2), put(1))), None, "it waits for its turn");
+        let mut outputs = world.handle(Input::Stop);
+        if !given_back {
+            outputs.extend(world.handle(Input::Parked(job.key, job.request)));
+        }
+        assert_eq!(executed(&outputs), None, "the one before it was never done");
+        assert_eq!(world.sessions.jobs(), 0);
+    }
+}
+
+#[test]
 fn more_is_taken_off_the_wire_while_a_change_waits_for_others() {
     let mut world = two();
     let (job, serial) = parked(&mut world, 7);

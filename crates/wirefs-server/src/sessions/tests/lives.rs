@@ -132,3 +132,18 @@ fn stop_during_an_attach_ends_the_session_after_it() {
     let outputs = world.handle(Input::Attached { connection: A, session: *session, result: Ok(root()) });
     assert_eq!(outputs, [Output::EndSession(*session)]);
 }
+
+#[test]
+fn session_does_not_begin_again_while_its_former_life_still_works() {
+    let mut world = World::attached();
+    let job = world.execute(A, Tag(1), put(0));
+    world.handle(Input::Disconnected(A));
+    world.now = world.now + GRACE;
+    world.handle(Input::Tick);
+    world.handle(Input::Connected(B));
+    let outputs = world.receive(B, NOTAG, version(1, 1 << 20));
+    assert_eq!(closed(&outputs, B), Some(Parting::SessionBusy));
+    world.handle(Input::Finished(job.key));
+    world.handle(Input::Connected(B));
+    assert!(!world.join(B, 1), "it begins anew");
+}

@@ -1,7 +1,7 @@
 //! What of numbered changes outlives the process.
 
 use super::world::*;
-use crate::notes::{Begun, Found, Note, Noted};
+use crate::notes::{Begun, Found, Note, Noted, Outcome};
 use crate::repeat;
 use crate::sessions::{ConnectionKey, Input, Job, Output, Sessions};
 use bytes::Bytes;
@@ -207,6 +207,34 @@ fn a_change_that_only_waited_for_its_turn_is_new_to_the_next_process() {
     assert_eq!(number, 2);
     life.number(2, 2);
     assert!(life.world.execute(A, Tag(2), put(2)).undecided.is_none());
+}
+
+#[test]
+fn a_change_that_others_have_overtaken_is_not_strange_to_the_next_process() {
+    let (mut life, _) = Life::begin(None);
+    life.number(1, 1);
+    let slow = life.world.execute(A, Tag(1), put(0));
+    life.handle(Input::TurnPassed(slow.key));
+    let job = life.world.execute(A, Tag(2), remove(b"f"));
+    life.begins(&job);
+    life.answers(&job, refusal());
+    let (mut life, number) = life.killed();
+    assert_eq!(number, 1, "that is where it goes on");
+    life.number(1, 1);
+    let outputs = life.world.receive(A, Tag(1), put(0));
+    assert!(executed(&outputs).is_some(), "{outputs:?}");
+}
+
+#[test]
+fn of_two_that_began_under_one_number_the_newer_counts_and_of_one_that_began_twice_what_it_found_first() {
+    let begun = |about, size| Begun { about, found: Found { size, ..FOUND } };
+    let take = |all: &[Begun]| {
+        let mut noted = Noted::default();
+        all.iter().for_each(|begun| noted.take(Note::Begun { number: 1, begun: *begun }));
+        noted.outcomes.remove(&1)
+    };
+    assert_eq!(take(&[begun(1, 5), begun(1, 9)]), Some(Outcome::Begun(begun(1, 5))));
+    assert_eq!(take(&[begun(1, 5), begun(2, 9)]), Some(Outcome::Begun(begun(2, 9))));
 }
 
 #[test]

@@ -156,3 +156,15 @@ fn who_has_lost_the_place_of_its_log_does_not_take_it_back() {
     drop(newer);
     assert_eq!(scratch.reads(BOOT), Some(noted([done(5)])));
 }
+
+#[test]
+fn what_a_client_has_heard_of_takes_no_room_however_often_it_says_so() {
+    let scratch = Scratch::new();
+    let mut log = Log::create(&scratch.log(), BOOT).unwrap();
+    for below in 1..10_000 {
+        log.note(Note::Answered(below)).unwrap();
+    }
+    assert!(log.held_back.len() < 64, "{}", log.held_back.len());
+    log.close().unwrap();
+    assert_eq!(scratch.reads(BOOT).unwrap().answered, 9_999);
+}
