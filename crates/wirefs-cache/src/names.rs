@@ -296,6 +296,10 @@ impl Names {
             return;
         }
         self.unlink(parent, name);
+        if parent == node {
+            return;
+        }
+        self.cut_circle(parent, node);
         if let Some(entry) = self.nodes.get_mut(&node) {
             // A directory has one name: a second one means that it was moved behind our back.
             if entry.stat.kind == wirefs_op::Kind::Directory {
@@ -306,6 +310,24 @@ impl Names {
             entry.links.insert((parent, name.to_vec()));
             entry.latest = Some((parent, name.to_vec()));
             self.by_name.entry(parent).or_default().insert(name.to_vec(), node);
+        }
+    }
+
+    /// Where `dir` lies below `node` as far as is known, and `node` is about to get a name in it, what is known is out of date: others
+    /// have moved one of them, or the server lies. The way down from `node` is forgotten.
+    ///
+    /// INVARIANT: who goes up from node to parent comes to the root.
+    fn cut_circle(&mut self, dir: NodeId, node: NodeId) {
+        let mut at = dir;
+        while at != ROOT {
+            let above = self.parent(at);
+            if above == node {
+                for (parent, name) in self.links(at) {
+                    self.unlink(parent, &name);
+                }
+                return;
+            }
+            at = above;
         }
     }
 

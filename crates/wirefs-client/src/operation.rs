@@ -88,12 +88,12 @@ pub(crate) enum Pending {
 }
 
 impl Pending {
-    /// Whether it waits past the deadline: data that its writer believes to be on its way, fds that nobody else gives
-    /// back.
+    /// Whether it waits past the deadline: data that its writer believes to be on its way, fds and locks that nobody else
+    /// gives back.
     pub(crate) fn outlives_deadline(&self) -> bool {
         match self {
             Pending::Write(writing) => writing.is_background(),
-            Pending::Close(_) | Pending::Confirm(_) | Pending::Displaced(_) => true,
+            Pending::Close(_) | Pending::Confirm(_) | Pending::Displaced(_) | Pending::Unlock(_) => true,
             Pending::Ignore
             | Pending::Room
             | Pending::Durable(_)
@@ -115,7 +115,6 @@ impl Pending {
             | Pending::Xattr(_)
             | Pending::Statfs(_)
             | Pending::Lock(_)
-            | Pending::Unlock(_)
             | Pending::Withdraw(_)
             | Pending::Allocate(_)
             | Pending::Copy(_)

@@ -369,6 +369,14 @@ impl Requests {
         });
     }
 
+    /// Takes out the first waiting request that `wanted` says yes to.
+    pub(crate) fn take_waiting(&mut self, wanted: impl Fn(&Pending) -> bool) -> Option<Pending> {
+        let at = self.waiting.iter().position(|waiting| wanted(&waiting.pending))?;
+        let Waiting { pending, number, .. } = self.waiting.remove(at)?;
+        self.numbers.answered(number);
+        Some(pending)
+    }
+
     /// Takes out the waiting requests that do not outlive the deadline.
     pub(crate) fn give_up_waiting(&mut self) -> Vec<Pending> {
         let mut given_up = Vec::new();

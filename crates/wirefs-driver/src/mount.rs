@@ -11,6 +11,7 @@
 //! their own, and so have the answers and frames that must come after them. Another looks after frames that would wait there for
 //! too long.
 
+mod clock;
 mod engine;
 mod front;
 mod handshake;

@@ -131,3 +131,19 @@ fn a_node_that_the_kernel_let_go_is_not_known_to_be_there_until_it_is_used_again
     names.forget(file, 1);
     assert!(!names.node(file).unwrap().is_used());
 }
+
+#[test]
+fn directories_that_changed_places_make_no_circle() {
+    let (mut names, above, _) = tree();
+    let below = learn(&mut names, &stat(4, Kind::Directory), 1);
+    names.link(above, b"below", below);
+    let deeper = learn(&mut names, &stat(5, Kind::Directory), 1);
+    names.link(below, b"deeper", deeper);
+    // Others: mv dir/below . ; mv dir below/deeper
+    names.link(deeper, b"dir", above);
+    assert_eq!(names.path(above), None, "where that is, is not known any more");
+    names.link(ROOT, b"below", below);
+    assert_eq!(names.path(above).unwrap().as_bytes(), b"below/deeper/dir");
+    names.link(above, b"itself", above);
+    assert_eq!(names.path(above).unwrap().as_bytes(), b"below/deeper/dir");
+}

@@ -2,14 +2,14 @@
 
 use crate::call::CallId;
 use crate::core::Client;
-use crate::operation::Pending;
+use crate::operation::{Pending, lock};
 use wirefs_op::message::flush::Tflush;
 use wirefs_op::{Errno, Request, Tag};
 
 pub(crate) fn start(client: &mut Client, call: CallId) {
     let waits = |pending: &Pending| matches!(pending, Pending::Lock(locking) if locking.call == call);
     let Some(oldtag) = client.requests.find(waits) else {
-        return;
+        return not_sent(client, call);
     };
     let withdrawn = match client.requests.pending_mut(oldtag) {
         Some(Pending::Lock(locking)) => locking.withdraw(),
@@ -17,6 +17,14 @@ pub(crate) fn start(client: &mut Client, call: CallId) {
     };
     if withdrawn {
         client.send(Request::Flush(Tflush { oldtag }), Pending::Withdraw(oldtag));
+    }
+}
+
+/// It waits for the connection.
+fn not_sent(client: &mut Client, call: CallId) {
+    let waits = |pending: &Pending| matches!(pending, Pending::Lock(locking) if locking.call == call && locking.is_waiting());
+    if let Some(Pending::Lock(locking)) = client.requests.take_waiting(waits) {
+        lock::given_up(client, &locking);
     }
 }
 

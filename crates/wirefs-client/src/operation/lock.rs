@@ -34,6 +34,11 @@ impl Locking {
         self.withdrawn
     }
 
+    /// Whether it waits until others let go.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.action == LockAction::Wait || self.then_waits
+    }
+
     /// The caller gives up.
     pub(crate) fn withdraw(&mut self) -> bool {
         let waits = self.action == LockAction::Wait && !self.withdrawn;
@@ -126,8 +131,13 @@ pub(crate) fn finish(client: &mut Client, locking: Locking, sent: Time, reply: R
                 client.learn(&stat, Known { at, ..known });
             }
         }
-        Some(_) => {}
-        None => super::fetch::invalidate_pages(client, node),
+        // Leases hold whatever is on its way.
+        Some(_) if client.config.mode.takes_leases() => {}
+        Some(_) | None => {
+            client.names.doubt(node);
+            client.files.doubt_contents(node);
+            super::fetch::invalidate_pages(client, node);
+        }
     }
     client.answer_after(call, Answer::Done);
 }
@@ -153,6 +163,13 @@ fn unlock(client: &mut Client, node: NodeId, handle: Handle, wanted: Wanted) {
         client.names.hold(node);
         client.send(Request::Lock(lock), Pending::Unlock(node));
     }
+}
+
+/// The caller of a waiting lock gives up before it is sent, or sent again: then the server may have it.
+pub(crate) fn given_up(client: &mut Client, locking: &Locking) {
+    let everything = LockRange { kind: LockKind::Unlock, ..locking.wanted.range };
+    unlock(client, locking.node, locking.handle, Wanted { range: everything, ..locking.wanted });
+    client.fail(locking.call, Errno::Interrupted);
 }
 
 /// A release was answered.

@@ -83,8 +83,12 @@ pub(crate) fn directory(
     node: NodeId,
     handle: Handle,
 ) -> Result<(), Errno> {
-    if client.files.close_directory(handle).is_some() {
+    if let Some(open) = client.files.close_directory(handle) {
         client.names.release(node);
+        // Their callers were killed.
+        for waiting in open.waiting {
+            client.fail(waiting.call, Errno::Interrupted);
+        }
     }
     client.answer(call, Answer::Done);
     Ok(())

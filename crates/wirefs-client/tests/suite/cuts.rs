@@ -1,10 +1,12 @@
 //! What becomes of requests that are under way when the connection breaks, and of replies that own changes overtook.
 
+use crate::alone::Alone;
 use crate::config;
 use crate::deeds::{READ_WRITE, create, handle, write};
 use crate::world::{Delays, STEADY, World};
 use std::time::Duration;
-use wirefs_client::call::{Answer, Call, OpenHow, ROOT};
+use wirefs_client::call::{Answer, Call, Handle, NodeId, OpenHow, ROOT};
+use wirefs_op::{Errno, LockFamily, LockKind, LockRange, Request, Tag};
 
 /// What client 0 sends once its connection broke with the closing of a file on the wire.
 fn sent_after_a_release(resumed: bool) -> Vec<&'static str> {
@@ -27,6 +29,45 @@ fn the_closing_of_a_file_that_was_lost_with_the_connection_is_sent_again() {
 #[test]
 fn the_closing_of_a_file_is_not_sent_to_a_session_that_did_not_open_it() {
     assert_eq!(sent_after_a_release(false), [""; 0]);
+}
+
+fn set_lock(node: NodeId, handle: Handle, kind: LockKind, wait: bool) -> Call<'static> {
+    let range = LockRange { kind, start: 0, end: u64::MAX, pid: 1 };
+    Call::Setlk { node, handle, owner: 7, family: LockFamily::Posix, range, wait }
+}
+
+/// What of locks was asked for, in order.
+fn locks_asked(alone: &mut Alone) -> Vec<LockKind> {
+    let asked = std::mem::take(&mut alone.asked);
+    let kind = |(_, request): (Tag, Request)| match request {
+        Request::Lock(lock) => Some(lock.range.kind),
+        _ => None,
+    };
+    asked.into_iter().filter_map(kind).collect()
+}
+
+#[test]
+fn the_release_of_a_lock_is_sent_however_late_the_connection_comes_back() {
+    let mut alone = Alone::new();
+    let (node, handle) = alone.open(10);
+    alone.lost();
+    let call = alone.call(set_lock(node, handle, LockKind::Unlock, false));
+    assert_eq!(alone.answer(call), Some(&Answer::Done));
+    alone.tick(Duration::from_secs(60));
+    alone.connected_to(1);
+    assert_eq!(locks_asked(&mut alone), [LockKind::Unlock], "or the server would hold it for ever");
+}
+
+#[test]
+fn a_lock_whose_caller_is_interrupted_before_it_is_sent_is_not_taken() {
+    let mut alone = Alone::new();
+    let (node, handle) = alone.open(10);
+    alone.lost();
+    let call = alone.call(set_lock(node, handle, LockKind::Write, true));
+    alone.call(Call::Interrupt { call });
+    assert_eq!(alone.answer(call), Some(&Answer::Fail(Errno::Interrupted)));
+    alone.connected_to(1);
+    assert_eq!(locks_asked(&mut alone), [LockKind::Unlock], "it may have been sent before, and had");
 }
 
 #[test]

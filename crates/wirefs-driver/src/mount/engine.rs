@@ -1,6 +1,7 @@
 //! The client core under its lock, and what is done with its outputs.
 
 use super::MountPlan;
+use super::clock::Clock;
 use super::handshake::Attached;
 use super::journal::{Journal, Late};
 use super::notices::{Notice, Notices};
@@ -52,7 +53,7 @@ pub(super) struct State {
 
 /// One mount's machinery.
 pub(super) struct Engine {
-    started: Instant,
+    clock: Clock,
     state: Mutex<State>,
     pub(super) session: SessionId,
     pub(super) store: Option<Arc<Store>>,
@@ -101,7 +102,7 @@ impl Engine {
             client.use_store();
         }
         Engine {
-            started: Instant::now(),
+            clock: Clock::start(),
             state: Mutex::new(State {
                 client,
                 waiting: BTreeMap::new(),
@@ -123,7 +124,7 @@ impl Engine {
     }
 
     pub(super) fn now(&self) -> Time {
-        Time(u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX))
+        self.clock.now()
     }
 
     /// INVARIANT: the core does not panic half-way through a change that it could not live with; a poisoned lock is as
@@ -393,7 +394,7 @@ impl Engine {
             snapshot: state.client.snapshot(),
             store: self.store.as_ref().map(|store| store.status()),
             journal: self.journal.as_ref().map(|journal| journal.status(state.client.answered_below())),
-            up_for: self.started.elapsed(),
+            up_for: self.clock.elapsed(),
         }
     }
 }
