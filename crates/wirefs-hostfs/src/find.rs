@@ -1,9 +1,9 @@
 //! Tfind: the listings of a directory and of those below it, in one stream.
 //!
-//! A directory is told of before what is below it, and that before its next sibling; siblings in the order of the listing
-//! that names them. That is how whoever walks a tree asks (`find`, `grep -r`, `git`, `cp -r`): so what it asks next was
-//! told last, and where a bound ends the stream, what was told is where the walk begins. A stream by levels would have to
-//! tell all of the tree's upper levels before the first file deep in it.
+//! A directory is told of before what is below it, and that before its next sibling; siblings in the order of their
+//! names, in which clients hand out what is listed. That is how whoever walks a tree asks (`find`, `grep -r`, `git`): so
+//! what it asks next was told last, and where a bound ends the stream, what was told is where the walk begins. A stream
+//! by levels would have to tell all of the tree's upper levels before the first file deep in it.
 //!
 //! ```text
 //!   helpers:  claim the next directory -> open it beneath the root -> entries, attributes, contents --+

@@ -258,8 +258,9 @@ impl Line {
         self.places.iter_mut().rev().find(|place| matches!(place.state, State::Waiting))
     }
 
-    /// Lines them up so that they are told of in this order, behind what stands from `at` on.
-    fn insert(&mut self, at: usize, children: Vec<Directory>) {
+    /// Lines them up so that they are told of in the order of their names, behind what stands from `at` on.
+    fn insert(&mut self, at: usize, mut children: Vec<Directory>) {
+        children.sort_unstable_by(|a, b| a.path.cmp(&b.path));
         let mut places = Vec::with_capacity(children.len());
         for directory in children {
             let bytes = directory.bytes();

@@ -102,7 +102,9 @@ fn directories_are_told_in_the_order_in_which_a_walk_meets_them() {
     while let Some(path) = left.pop() {
         let entries = &told.listing(&path).unwrap().entries;
         let directories = entries.iter().filter(|entry| entry.stat.kind == Kind::Directory);
-        left.extend(directories.map(|entry| path.join(&entry.name).unwrap()).rev());
+        let mut below: Vec<_> = directories.map(|entry| path.join(&entry.name).unwrap()).collect();
+        below.sort_unstable();
+        left.extend(below.into_iter().rev());
         expected.push(path);
     }
     let order: Vec<TreePath> = told.listings.iter().map(|listing| listing.path.clone()).collect();

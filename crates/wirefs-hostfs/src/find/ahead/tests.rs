@@ -73,7 +73,7 @@ fn whoever_reads_what_first_the_order_is_the_same() {
     for seed in 0..200_u64 {
         let mut dice = seed;
         let ahead = Ahead::new(u64::MAX);
-        follow(&ahead, ["a", "b", "c", "d"].map(directory).to_vec());
+        follow(&ahead, ["c", "a", "d", "b"].map(directory).to_vec());
         let (mut claims, mut told) = (Vec::new(), Vec::new());
         loop {
             dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
