@@ -201,6 +201,11 @@ impl Client {
         (!self.stored.lacks(node, &piece)).then_some(piece)
     }
 
+    /// Whether contents from `offset` on may be on disk.
+    pub(crate) fn may_be_stored(&self, node: NodeId, offset: u64) -> bool {
+        self.wanted_piece(node, offset).is_some()
+    }
+
     fn load(&mut self, piece: Piece) -> &mut Loading {
         if !self.stored.loading.contains_key(&piece) {
             self.output(Output::Load(piece));

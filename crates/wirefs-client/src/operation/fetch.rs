@@ -12,13 +12,17 @@ use wirefs_op::{Errno, Request, Tag, Time};
 
 /// Bytes that one request asks for, at most. Several requests are under way at once.
 const REQUEST_BYTES_MAX: u64 = 8 * DATA_BYTES_MAX as u64;
+/// What an open does not bring of a file is asked for along with it where it is not more than this, in bytes: as much as a first
+/// sequential read would ask for ahead, a round trip later.
+const FOLLOWING_BYTES_MAX: u64 = 2 * DATA_BYTES_MAX as u64;
 /// How often one read asks again when what it got was overtaken by changes.
 const TRIES_MAX: u8 = 8;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Fetching {
     node: NodeId,
-    handle: Handle,
+    /// For whom; `None`: for who is about to open it.
+    handle: Option<Handle>,
     start: u64,
     end: u64,
     /// Where the next reply's data goes.
@@ -53,7 +57,7 @@ pub(crate) fn ask(
         at = match client.load_ahead(node, handle, from, to) {
             Some(to) => to,
             None => {
-                send(client, node, handle, from, to)?;
+                send(client, node, Some(handle), from, to)?;
                 to
             }
         };
@@ -63,9 +67,24 @@ pub(crate) fn ask(
     let known =
         client.files.known(node).is_some_and(|contents| contents.ranges.first_gap(start, end).is_none());
     if validate && !asked && known {
-        send(client, node, handle, start, start)?;
+        send(client, node, Some(handle), start, start)?;
     }
     Ok(())
+}
+
+/// A file of which nothing is known is being opened to be read. Asks for what the reply to that will not bring, where this is
+/// little: who reads on does not wait for it as well.
+pub(crate) fn follow_opening(client: &mut Client, node: NodeId) {
+    let first = DATA_BYTES_MAX as u64;
+    let size = client.names.node(node).map_or(0, |known| known.stat.size);
+    if size <= first || size - first > FOLLOWING_BYTES_MAX || client.may_be_stored(node, first) {
+        return;
+    }
+    client.files.contents(node);
+    if let Some((from, to)) = next_gap(client, node, first, size) {
+        // Where it cannot be asked for, the open cannot either.
+        let _asked = send(client, node, None, from, to);
+    }
 }
 
 /// The first stretch of `start..end` that is neither known nor being fetched.
@@ -93,16 +112,23 @@ pub(crate) fn next_gap(client: &mut Client, node: NodeId, start: u64, end: u64) 
     }
 }
 
-fn send(client: &mut Client, node: NodeId, handle: Handle, start: u64, end: u64) -> Result<(), Errno> {
-    let target = client.target(node, Some(handle))?;
-    let asks_fd =
-        client.files.open(handle).is_some_and(|open| open.fd() == NOFD && !open.fd_asked) && start < end;
+fn send(
+    client: &mut Client,
+    node: NodeId,
+    handle: Option<Handle>,
+    start: u64,
+    end: u64,
+) -> Result<(), Errno> {
+    let target = client.target(node, handle)?;
+    let open = handle.and_then(|handle| client.files.open(handle));
+    let asks_fd = open.is_some_and(|open| open.fd() == NOFD && !open.fd_asked) && start < end;
     let keep = asks_fd || target.fd != NOFD;
     let mode = GetMode::STAT
         .and_if(start < end, GetMode::DATA)
         .and_if(keep, GetMode::MORE)
         .and_if(client.files.is_writing(node), GetMode::ORDERED);
-    if let Some(open) = client.files.open_mut(handle).filter(|_| asks_fd) {
+    let open = handle.filter(|_| asks_fd).and_then(|handle| client.files.open_mut(handle));
+    if let Some(open) = open {
         open.fd_asked = true;
     }
     let contents = client.files.contents(node);
@@ -139,10 +165,10 @@ pub(crate) fn finish(
         client.files.remember_read(node, fetching.at, &got.data.0);
     }
     fetching.at += len;
-    if fetching.opens && got.fd != NOFD {
+    if let Some(handle) = fetching.handle.filter(|_| fetching.opens && got.fd != NOFD) {
         fetching.opens = false;
         let id = client.names.node(node).map(|known| known.stat.id);
-        super::open::take_fd(client, fetching.handle, id, got.fd);
+        super::open::take_fd(client, handle, id, got.fd);
     }
     if last {
         if !got.mode.has(GotMode::MORE) && fetching.at < fetching.end {
@@ -174,9 +200,8 @@ fn done(client: &mut Client, fetching: &Fetching) {
     if let Some(index) = contents.fetching.iter().position(|other| *other == this) {
         contents.fetching.swap_remove(index);
     }
-    if fetching.opens
-        && let Some(open) = client.files.open_mut(fetching.handle)
-    {
+    let handle = fetching.handle.filter(|_| fetching.opens);
+    if let Some(open) = handle.and_then(|handle| client.files.open_mut(handle)) {
         open.fd_asked = open.fd() != NOFD;
     }
     client.names.release(fetching.node);

@@ -2,9 +2,9 @@
 
 use crate::call::{Answer, CallId, Caller, Handle, OpenHow, PageCache};
 use crate::core::Client;
-use crate::operation::{Pending, as_opened, attributes, lookup, make, publish, session};
+use crate::operation::{Pending, as_opened, attributes, fetch, lookup, make, publish, session};
 use crate::streams::{Joined, SMALL_BYTES_MAX};
-use wirefs_cache::{Known, NodeId};
+use wirefs_cache::{Fetch, Known, NodeId};
 use wirefs_op::limits::DATA_BYTES_MAX;
 use wirefs_op::message::get::{GetMode, GotMode, Rget, Tget};
 use wirefs_op::message::put::{PutMode, Rput, Tput};
@@ -101,7 +101,8 @@ fn ask(client: &mut Client, call: CallId, caller: Caller, node: NodeId, how: Ope
     if client.names.path(node).is_some() {
         target.fd = NOFD;
     }
-    let request = if how.write || how.truncate {
+    let writes = how.write || how.truncate;
+    let request = if writes {
         let mode = make::open_mode(how)
             .and_if(cuts, PutMode::STAT)
             .and_if(cuts && caller.uid != 0, PutMode::KILL_PRIVILEGES);
@@ -119,6 +120,9 @@ fn ask(client: &mut Client, call: CallId, caller: Caller, node: NodeId, how: Ope
         super::write::begins(client, node, 0);
     }
     client.send(request, Pending::Open(Opening { call, node, how, cuts, place }));
+    if !writes && !uncached && client.config.mode.fetch == Fetch::Blocks && !client.files.is_writing(node) {
+        fetch::follow_opening(client, node);
+    }
     Ok(())
 }
 
