@@ -2,6 +2,8 @@
 //! them one after the other (`docs/design/0009-streams.md`).
 //!
 //! ```text
+//!   the mount is made                   nothing is known yet
+//!                                  ->   a stream of the listings at the top of the tree
 //!   a directory is asked for            another one in the same directory was, or that was just listed
 //!        | unknown here            ->   a stream of all listings below the parent
 //!        | unknown after a stream  ->   streams of the next directories, twice as many each time
@@ -12,20 +14,23 @@
 //! *Holds*: what is asked for and not used yet is bounded; what comes is believed as any other reply is, and no more.
 
 mod contents;
+mod neighbours;
+mod order;
+mod top;
 mod unused;
 mod walks;
 
 pub use unused::Fate;
 
 use crate::core::Client;
-use crate::operation::{Pending, find, statfs};
+use crate::operation::{find, statfs};
 use contents::Contents;
 use std::time::Duration;
+use top::Top;
 use unused::{Item, Unused};
 use walks::{Pace, Walks};
 use wirefs_cache::{NodeId, ROOT};
-use wirefs_op::message::ping::Tping;
-use wirefs_op::{Request, Time};
+use wirefs_op::Time;
 
 pub(crate) use contents::{Joined, SMALL_BYTES_MAX};
 
@@ -35,7 +40,7 @@ const REST: Duration = Duration::from_secs(10);
 const SUBTREE_BYTES_MAX: u32 = 1024 * 1024;
 /// And so many entries.
 const SUBTREE_ENTRIES_MAX: u32 = 64 * 1024;
-/// Where that did not reach, so many directories are asked for ahead at first, and at most.
+/// Where a stream did not reach, so many directories are asked for ahead at first, and at most.
 const AHEAD: (usize, usize) = (8, 64);
 /// Each with so many bytes.
 const AHEAD_BYTES_MAX: u32 = 64 * 1024;
@@ -64,6 +69,8 @@ pub(crate) struct Streams {
     is_refused: bool,
     /// What came last was of no use.
     rests_until: Time,
+    /// What of the top of the tree is still to come along with the mount.
+    top: Option<Top>,
     walks: Walks,
     contents: Contents,
     unused: Unused,
@@ -93,17 +100,6 @@ impl Client {
         self.trust().may_last() || (self.leases.are_agreed() && self.link.is_up())
     }
 
-    /// The mount is made: leases count from the first answer on, so that who comes first need not wait for that.
-    ///
-    /// # Cost
-    /// 1 round trip that nobody waits for, where leases are agreed.
-    pub fn greet(&mut self, now: Time) {
-        self.now = now;
-        if self.leases.are_agreed() && self.link.is_up() {
-            self.send(Request::Ping(Tping {}), Pending::Ignore);
-        }
-    }
-
     /// Whether anything is to be asked for ahead.
     fn may_stream(&self) -> bool {
         self.config.mode.fetch.is_kept()
@@ -124,6 +120,7 @@ impl Client {
         if self.config.mode.fetch.is_kept() {
             let pace = self.pace();
             self.streams.walks.opened(dir, pace);
+            self.note_order(dir);
         }
     }
 
@@ -134,8 +131,26 @@ impl Client {
         }
         let (pace, parent) = (self.pace(), self.names.parent(dir));
         if self.streams.walks.enters(parent, dir, pace) {
-            self.stream(parent, Some(dir));
+            let top = self.walk_top(parent);
+            self.stream(top, Some(dir));
         }
+    }
+
+    /// Where a walk that has come to a directory began: in that one, or in one above, down from which a program has just listed each
+    /// directory. What was streamed from there already is not streamed again.
+    fn walk_top(&mut self, dir: NodeId) -> NodeId {
+        let pace = self.pace();
+        let (mut top, mut at) = (dir, dir);
+        while at != ROOT && self.streams.walks.is_walked_now(at, pace) {
+            at = self.names.parent(at);
+            if !self.streams.walks.is_walked_now(at, pace) {
+                break;
+            }
+            if !self.streams.walks.seen(at, pace).is_streamed {
+                top = at;
+            }
+        }
+        top
     }
 
     /// A name was found to be a directory in one that was not listed.
@@ -167,16 +182,16 @@ impl Client {
 
     /// Whether a stream is under way that will tell of a directory.
     fn is_coming(&self, dir: NodeId) -> bool {
-        let mut at = dir;
+        let (mut at, mut levels) = (dir, 0);
         loop {
-            if self.requests.any(|pending| find::tells_below(pending, at)) {
+            if self.requests.any(|pending| find::tells_of(pending, at, levels)) {
                 return true;
             }
             let above = self.names.parent(at);
             if at == ROOT || above == at {
                 return false;
             }
-            at = above;
+            (at, levels) = (above, levels.saturating_add(1));
         }
     }
 
@@ -214,11 +229,12 @@ impl Client {
         }
     }
 
-    /// A stream has ended; of so many directories it told, and so many may be believed.
-    pub(crate) fn stream_ended(&mut self, told: usize, believed: usize) {
-        if told > 1 && believed == 0 {
+    /// A stream from `dir` has ended.
+    pub(crate) fn stream_ended(&mut self, dir: NodeId, told: find::Told) {
+        if told.directories > 1 && told.believed == 0 {
             self.streams.rests_until = self.now + REST;
         }
+        self.top_ended(dir, told);
     }
 
     /// The listing of a directory came ahead of who asks for it. `is_known`: it was known already.
@@ -259,7 +275,11 @@ impl Client {
         let Some(item) = self.streams.unused.remove(node) else { return false };
         let counted = &mut self.streams.counted;
         match item {
-            Item::Directory => counted.directories.used += 1,
+            Item::Directory => {
+                counted.directories.used += 1;
+                // To who uses it now it is as if it had come now.
+                self.directory_listed(node);
+            }
             Item::File(bytes) => {
                 counted.files.used += 1;
                 counted.contents.used += bytes;

@@ -5,7 +5,7 @@ use crate::operation::{Pending, list, lookup};
 use std::collections::BTreeMap;
 use wirefs_cache::NodeId;
 use wirefs_op::find_listing::{FindDirectory, FindEntry, FindReader, FindRecord};
-use wirefs_op::message::find::{Rfind, Tfind};
+use wirefs_op::message::find::{FindMode, Rfind, Tfind};
 use wirefs_op::message::flush::Tflush;
 use wirefs_op::{DirEntry, Errno, Kind, Request, Stat, Tag, Time, TreePath};
 
@@ -22,6 +22,18 @@ pub(crate) struct Bounds {
     pub(crate) inline: u32,
 }
 
+/// What a stream told of.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Told {
+    pub(crate) entries: u32,
+    pub(crate) bytes: u32,
+    /// Directories with all of their entries, and those of them that may be believed.
+    pub(crate) directories: usize,
+    pub(crate) believed: usize,
+    /// No bound ended it, nor anything else.
+    pub(crate) is_whole: bool,
+}
+
 /// A stream under way.
 #[derive(Clone, Debug)]
 pub(crate) struct Telling {
@@ -30,9 +42,7 @@ pub(crate) struct Telling {
     bounds: Bounds,
     /// The directory whose entries come.
     current: Option<Arriving>,
-    entries: u32,
-    directories: usize,
-    believed: usize,
+    told: Told,
 }
 
 /// A listing as far as it is here.
@@ -50,9 +60,10 @@ struct Arriving {
     contents: BTreeMap<usize, bytes::Bytes>,
 }
 
-/// Whether this is a stream that will tell of what is below `dir`, as far as it goes.
-pub(crate) fn tells_below(pending: &Pending, dir: NodeId) -> bool {
-    matches!(pending, Pending::Find(telling) if telling.top == dir && telling.bounds.depth > 0)
+/// Whether this is a stream of what is below `dir` that will tell what is in directories so many levels below it, as far as it goes.
+pub(crate) fn tells_of(pending: &Pending, dir: NodeId, levels: u16) -> bool {
+    matches!(pending, Pending::Find(telling)
+        if telling.top == dir && telling.bounds.depth > 0 && levels <= telling.bounds.depth)
 }
 
 /// Asks for a stream that nobody waits for. Tells whether that was possible.
@@ -64,7 +75,7 @@ pub(crate) fn ask(client: &mut Client, top: NodeId, bounds: Bounds) -> bool {
     client.names.hold(top);
     client.streams.counted.asked += 1;
     let Bounds { depth, entries, bytes, inline } = bounds;
-    let telling = Telling { top, bounds, current: None, entries: 0, directories: 0, believed: 0 };
+    let telling = Telling { top, bounds, current: None, told: Told::default() };
     client.send(Request::Find(Tfind { target, depth, entries, bytes, inline }), Pending::Find(telling));
     true
 }
@@ -77,12 +88,14 @@ pub(crate) fn finish(
     found: Rfind,
     last: bool,
 ) {
-    client.streams.counted.bytes += found.data.0.len() as u64;
+    let bytes = found.data.0.len();
+    client.streams.counted.bytes += bytes as u64;
+    telling.told.bytes = telling.told.bytes.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));
     for record in FindReader::new(found.data.0) {
         match record {
             Ok(FindRecord::Directory(directory)) => begin(client, &mut telling, sent, directory),
-            Ok(FindRecord::Entry(entry)) if telling.entries < telling.bounds.entries => {
-                telling.entries += 1;
+            Ok(FindRecord::Entry(entry)) if telling.told.entries < telling.bounds.entries => {
+                telling.told.entries += 1;
                 add(&mut telling, entry);
             }
             // More than was asked for, or nonsense: no more of it.
@@ -102,6 +115,7 @@ pub(crate) fn finish(
         client.directories_came();
     }
     if last {
+        telling.told.is_whole = !found.mode.has(FindMode::MORE);
         ended(client, telling);
     } else {
         client.serve_joined(telling.top, false);
@@ -158,13 +172,13 @@ fn complete(client: &mut Client, telling: &mut Telling, sent: Time) {
         }
     }
     if is_whole && ends {
-        telling.directories += 1;
+        telling.told.directories += 1;
         let is_known = client.directories.is_fresh(node, &client.trust());
         list::store(client, node, entries, known);
         let is_believed = client.directories.is_fresh(node, &client.trust());
-        telling.believed += usize::from(is_believed);
-        // Where it begins is known as a rule, and comes along since it has to.
-        if node != telling.top {
+        telling.told.believed += usize::from(is_believed);
+        // Where it begins is known as a rule, and then comes along since it has to.
+        if node != telling.top || !is_known {
             client.fetched_directory(node, is_known || !is_believed);
         }
         list::serve_openings(client, node);
@@ -237,7 +251,7 @@ fn ended(client: &mut Client, mut telling: Telling) {
         client.names.release(node);
         super::gone(client, node);
     }
-    client.stream_ended(telling.directories, telling.believed);
+    client.stream_ended(telling.top, telling.told);
     client.contents_came(telling.top);
     client.names.release(telling.top);
     super::gone(client, telling.top);

@@ -5,11 +5,12 @@
 //! next are asked for one by one.
 
 use super::Client;
+use super::order::Place;
 use crate::call::{CallId, Caller, OpenHow};
 use crate::operation::{find, open};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use wirefs_cache::{Fetch, NodeId, ROOT};
+use wirefs_cache::{Fetch, Known, NodeId, ROOT};
 use wirefs_op::{DirEntry, Errno, FileId, Kind, Time};
 
 /// Files above this many bytes are no small files. The server has the same bound.
@@ -26,22 +27,17 @@ const WHOLE_BYTES_MAX: u64 = 256 * 1024;
 /// Entries of a directory whose listing is not known, at most.
 const UNKNOWN_ENTRIES_MAX: u32 = 1024;
 /// What an entry takes in a stream beside its contents, in bytes, about.
-const ENTRY_BYTES: u64 = 128;
+pub(super) const ENTRY_BYTES: u64 = 128;
 /// So it cannot have more entries of which half are to be asked for.
 const WHOLE_ENTRIES_MAX: usize = (2 * WHOLE_BYTES_MAX / ENTRY_BYTES) as usize;
 /// Files asked for one by one for the sake of one that is opened, at most.
 const SINGLE_MAX: usize = 32;
 /// Entries of one listing that are looked at for that, at most; one takes about 0.5 us.
 const LOOKED_AT_MAX: usize = 512;
-/// Entries of one listing among which directories are looked for, at most; one takes about 0.1 us.
-const AMONG_MAX: usize = 4096;
 /// Directories looked at for the sake of one file that is opened, at most.
 const DIRECTORIES_MAX: usize = 128;
-/// Directories in one whose files are read out of turn, of which a little is asked for.
-const NEIGHBOURS_MAX: usize = 8;
-/// How much of each.
-const NEIGHBOUR: find::Bounds =
-    find::Bounds { depth: u16::MAX, entries: 512, bytes: 16 * 1024, inline: 4096 };
+/// Of a directory of which a single file is opened, so many bytes are asked for at most where they are not asked for as a whole.
+const FIRST_BYTES_MAX: u64 = 128 * 1024;
 
 /// An open that waits for contents that are on their way.
 #[derive(Clone, Copy, Debug)]
@@ -173,15 +169,20 @@ impl Client {
         if files < 2 && !is_walked && !walks.is_new(dir, pace) {
             return;
         }
-        let is_first = !std::mem::replace(&mut walks.seen(dir, pace).is_read, true);
+        // A single file of a directory says nothing of other directories: git reads so, here an object and there one.
+        let is_alone = files < 2 && !is_walked;
+        let is_first = !is_alone && !std::mem::replace(&mut walks.seen(dir, pace).is_read, true);
         let parent = self.names.parent(dir);
         let others = self.streams.walks.reads_in(parent, is_first, pace);
-        let goes_on = dir != ROOT && (is_walked || others >= 2);
+        let goes_on = dir != ROOT && !is_alone && (is_walked || others >= 2);
         let mut room = self.room();
         if room < self.streams.contents.window / 4 {
             return;
         }
-        let name = self.names.links(node).into_iter().find(|(of, _)| *of == dir).map(|(_, name)| name);
+        if is_alone {
+            room = room.min(FIRST_BYTES_MAX);
+        }
+        let name = self.place_of(dir, node).map(|(name, _)| name);
         self.fetch_contents(dir, name.as_deref(), &mut room);
         self.streams.contents.front = goes_on.then_some((dir, self.now));
         if goes_on {
@@ -189,8 +190,10 @@ impl Client {
             if self.streams.contents.exhausted != Some(dir) {
                 self.fetch_behind(dir, room);
             }
-        } else if is_first && !is_walked {
-            self.fetch_neighbours(dir);
+        } else if !is_walked
+            && !std::mem::replace(&mut self.streams.walks.seen(dir, pace).is_looked_around, true)
+        {
+            self.fetch_neighbours(dir, room);
         }
     }
 
@@ -226,7 +229,7 @@ impl Client {
     }
 
     /// Whether it is a small file of which no contents are known.
-    fn is_missing(&self, entry: &DirEntry) -> bool {
+    pub(super) fn is_missing(&self, entry: &DirEntry) -> bool {
         matches!(entry.stat.kind, Kind::File | Kind::Symlink)
             && entry.stat.size <= u64::from(SMALL_BYTES_MAX)
             && !self.is_wholly_known(entry.stat.id)
@@ -276,15 +279,23 @@ impl Client {
             if *room < entry.stat.size {
                 return;
             }
-            let coming = self.names.of_file(entry.stat.id);
-            if coming.is_some_and(|node| self.streams.contents.coming.contains_key(&node)) {
-                continue;
-            }
-            if let Some(node) = open::ask_ahead(self, dir, &entry, known) {
-                self.streams.contents.comes(node, entry.stat.size + ENTRY_BYTES);
+            if self.fetch_single(dir, &entry, known) {
                 *room = room.saturating_sub(entry.stat.size + ENTRY_BYTES);
             }
         }
+    }
+
+    /// Asks for the contents of one file. Tells whether that was possible, and not done already.
+    pub(super) fn fetch_single(&mut self, dir: NodeId, entry: &DirEntry, known: Known) -> bool {
+        let coming = self.names.of_file(entry.stat.id);
+        if coming.is_some_and(|node| self.streams.contents.coming.contains_key(&node)) {
+            return false;
+        }
+        let asked = open::ask_ahead(self, dir, entry, known);
+        if let Some(node) = asked {
+            self.streams.contents.comes(node, entry.stat.size + ENTRY_BYTES);
+        }
+        asked.is_some()
     }
 
     /// Asks for a directory's listing with contents, `expected` bytes of them. Tells whether that was possible.
@@ -310,22 +321,37 @@ impl Client {
         }
     }
 
-    /// Asks for a little of what is in the directories beside a file that is read.
-    fn fetch_neighbours(&mut self, dir: NodeId) {
-        for next in self.children(dir, None).into_iter().take(NEIGHBOURS_MAX) {
-            if !self.directories.is_fresh(next, &self.trust()) {
-                find::ask(self, next, NEIGHBOUR);
-            }
-        }
+    /// The directories in one, as far as they are known, in the order in which they are walked; those behind one of them.
+    fn children(&mut self, dir: NodeId, behind: Option<NodeId>) -> Vec<NodeId> {
+        let Some((listing, _)) = self.directories.snapshot(dir, &self.trust()) else { return Vec::new() };
+        let behind = behind.and_then(|node| self.place_of(dir, node));
+        let order = self.streams.walks.order();
+        order
+            .children(&listing, behind.as_ref())
+            .into_iter()
+            .filter_map(|id| self.names.of_file(id))
+            .collect()
     }
 
-    /// The directories in one, as far as they are known, in the order of their names; those behind a name.
-    fn children(&mut self, dir: NodeId, name: Option<&[u8]>) -> Vec<NodeId> {
-        let Some((listing, _)) = self.directories.snapshot(dir, &self.trust()) else { return Vec::new() };
-        let behind = name.map_or(0, |name| listing.partition_point(|entry| entry.name.as_slice() <= name));
-        let among = listing.iter().skip(behind).take(AMONG_MAX);
-        let directories = among.filter(|entry| entry.stat.kind == Kind::Directory);
-        directories.filter_map(|entry| self.names.of_file(entry.stat.id)).collect()
+    /// What a directory is called in the one that holds it, and which it is.
+    fn place_of(&self, parent: NodeId, node: NodeId) -> Option<Place> {
+        let id = self.names.node(node)?.stat.id;
+        let (_, name) = self.names.links(node).into_iter().find(|(of, _)| *of == parent)?;
+        Some((name, id))
+    }
+
+    /// A program lists a directory: tells in which order it goes through those of its parent.
+    pub(super) fn note_order(&mut self, dir: NodeId) {
+        let parent = self.names.parent(dir);
+        let pace = self.pace();
+        let before = self.streams.walks.seen(parent, pace).listed_child.replace(dir);
+        if dir == ROOT || before == Some(dir) {
+            return;
+        }
+        let Some((listing, _)) = self.directories.snapshot(parent, &self.trust()) else { return };
+        let Some(id) = self.names.node(dir).map(|known| known.stat.id) else { return };
+        let before = before.and_then(|node| self.place_of(parent, node));
+        self.streams.walks.note_order(&listing, before.as_ref(), id);
     }
 
     /// The directories that a walk comes to after this one, as far as they are known: those in it, those behind it, and so on up to
@@ -348,9 +374,7 @@ impl Client {
             if at == ROOT || (at != dir && !self.streams.walks.was_listed_by_program(parent, pace)) {
                 return next;
             }
-            let links = self.names.links(at);
-            let name = links.iter().find(|(of, _)| *of == parent).map(|(_, name)| name.as_slice());
-            waiting = self.children(parent, name).into_iter().rev().collect();
+            waiting = self.children(parent, Some(at)).into_iter().rev().collect();
             at = parent;
         }
     }

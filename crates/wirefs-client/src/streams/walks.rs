@@ -1,9 +1,10 @@
 //! How programs go through directories of late: what tells a walk over a tree from a look at one place.
 
+use super::order::{Order, Place};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use wirefs_cache::NodeId;
-use wirefs_op::Time;
+use wirefs_op::{DirEntry, FileId, Time};
 
 /// Directories whose use is remembered, at most. One takes about 150 bytes.
 const SEEN_MAX: usize = 8192;
@@ -24,6 +25,8 @@ pub(super) struct Seen {
     /// The directories in it that were asked for: the last one, and how many.
     child: Option<NodeId>,
     children: u32,
+    /// The directory in it that a program listed last.
+    pub(super) listed_child: Option<NodeId>,
     /// Small files in it that were opened.
     files: u32,
     /// Directories in it of which contents were read.
@@ -32,6 +35,8 @@ pub(super) struct Seen {
     pub(super) is_streamed: bool,
     /// Its files are read one after the other.
     pub(super) is_read: bool,
+    /// A little of what is in the directories in it was asked for.
+    pub(super) is_looked_around: bool,
     /// The contents of its small files were asked for.
     pub(super) is_fetched: bool,
     /// How many directories were asked for ahead the last time that the stream of all did not reach.
@@ -42,6 +47,8 @@ pub(super) struct Seen {
 #[derive(Debug, Default)]
 pub(super) struct Walks {
     seen: BTreeMap<NodeId, Seen>,
+    /// In which order directories were walked last.
+    order: Order,
 }
 
 /// What belongs together, on a wire with this round trip time.
@@ -97,6 +104,22 @@ impl Walks {
             seen.children += 1;
         }
         seen.children >= 2 || (pace.is_speedy(seen.opened) && pace.is_speedy(seen.listed))
+    }
+
+    /// Whether a program has just listed it, and that was new to it.
+    pub(super) fn is_walked_now(&mut self, dir: NodeId, pace: Pace) -> bool {
+        let seen = self.seen(dir, pace);
+        pace.is_speedy(seen.opened) && pace.is_speedy(seen.listed)
+    }
+
+    /// The order in which directories are walked.
+    pub(super) fn order(&self) -> Order {
+        self.order
+    }
+
+    /// Of the directories of this listing one is walked right behind `before`.
+    pub(super) fn note_order(&mut self, listing: &[DirEntry], before: Option<&Place>, next: FileId) {
+        self.order = Order::told_by(listing, before, next).unwrap_or(self.order);
     }
 
     /// Whether directories in it were asked for.

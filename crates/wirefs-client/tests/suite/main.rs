@@ -22,6 +22,7 @@ mod recalls;
 mod remounts;
 mod replaced;
 mod streams;
+mod top;
 mod world;
 
 use std::time::Duration;

@@ -98,6 +98,8 @@ pub(crate) struct Play {
     pub(crate) kernels: Vec<Kernel>,
     pub(crate) window: Duration,
     pub(crate) cuts: bool,
+    /// The top of the tree comes along now and then, as when a mount is made.
+    pub(crate) greets: bool,
     pub(crate) dirs: Vec<(FileId, Vec<NodeId>)>,
     next_byte: u8,
 }
@@ -123,7 +125,7 @@ impl Play {
             id = entry.stat.id;
         }
         dirs.push((id, nodes));
-        Play { world, kernels, window, cuts, dirs, next_byte: 0 }
+        Play { world, kernels, window, cuts, greets: false, dirs, next_byte: 0 }
     }
 
     pub(crate) fn run(&mut self, calls: usize) {
@@ -135,6 +137,9 @@ impl Play {
                 begun += 1;
                 self.begin(seat, thread);
                 self.harvest();
+            }
+            if self.greets && self.world.dice.chance(1, 20) {
+                self.world.greet(seat);
             }
             if self.cuts && self.world.dice.chance(1, 60) {
                 let (back, resumed) = (self.world.dice.below(3000), self.world.dice.chance(2, 3));

@@ -139,6 +139,22 @@ fn lease_clients_stay_right_although_connections_break() {
 }
 
 #[test]
+fn clients_to_whom_the_top_of_the_tree_comes_along_see_the_same() {
+    for (name, modes, cuts) in [("lease", ["lease"; 2], false), ("lease+strict", ["lease", "strict"], true)] {
+        for seed in seeds(name, cuts, 30) {
+            let _running = Running(name, seed);
+            let configs = modes.map(config);
+            let world = World::of(seed, &configs, LEASED);
+            let window = configs.iter().map(|config| config.mode.window()).max().unwrap_or_default();
+            let mut play = Play::new(world, window, cuts);
+            play.greets = true;
+            play.run(150);
+            play.clear();
+        }
+    }
+}
+
+#[test]
 fn clients_that_keep_contents_on_disk_see_the_same() {
     run_on("lease", ["lease", "lease"], LEASED, (false, true), 40);
     run_on("lease+strict", ["lease", "window"], LEASED, (true, true), 20);

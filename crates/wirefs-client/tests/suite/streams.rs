@@ -8,10 +8,10 @@ use wirefs_client::PrefetchStatus;
 use wirefs_client::call::{Answer, Call, CallId, NodeId, ROOT};
 
 /// One round trip of the steady world.
-const RTT: Duration = Duration::from_millis(100);
+pub(crate) const RTT: Duration = Duration::from_millis(100);
 
 /// A tree of `directories` with `files` each of `bytes`, and client 1 that knows nothing of it.
-fn world(mode: &str, directories: usize, files: usize, bytes: usize) -> World {
+pub(crate) fn world(mode: &str, directories: usize, files: usize, bytes: usize) -> World {
     let mut world = World::of(1, &[config("window"), config(mode)], STEADY);
     for number in 0..directories {
         let dir = world.directory(0, ROOT, format!("d{number:02}").as_bytes());
@@ -22,7 +22,7 @@ fn world(mode: &str, directories: usize, files: usize, bytes: usize) -> World {
 }
 
 /// What others did so far is of the past: nothing of it is still to be told.
-fn get_ready(world: &mut World) {
+pub(crate) fn get_ready(world: &mut World) {
     world.settle();
     world.pass(Duration::from_secs(20));
     world.ask(1, Call::Statfs { node: ROOT });
@@ -30,14 +30,14 @@ fn get_ready(world: &mut World) {
     world.pass(Duration::from_secs(5));
 }
 
-fn fill(world: &mut World, dir: NodeId, files: usize, bytes: usize) {
+pub(crate) fn fill(world: &mut World, dir: NodeId, files: usize, bytes: usize) {
     for number in 0..files {
         world.file(0, dir, format!("file{number:02}").as_bytes(), &vec![number as u8; bytes]);
     }
 }
 
 /// What something cost: how long it took, how many requests, and what was fetched ahead.
-fn cost(world: &mut World, work: impl FnOnce(&mut World)) -> (Duration, usize, PrefetchStatus) {
+pub(crate) fn cost(world: &mut World, work: impl FnOnce(&mut World)) -> (Duration, usize, PrefetchStatus) {
     let (began, sent) = (world.now, world.seats[1].sent.len());
     work(world);
     let took = world.now.since(began);
@@ -45,7 +45,7 @@ fn cost(world: &mut World, work: impl FnOnce(&mut World)) -> (Duration, usize, P
 }
 
 /// Lists a directory as `find` does, and what is in it; hands each file to `visit`.
-fn walk(world: &mut World, dir: NodeId, visit: &mut dyn FnMut(&mut World, NodeId)) {
+pub(crate) fn walk(world: &mut World, dir: NodeId, visit: &mut dyn FnMut(&mut World, NodeId)) {
     let opened = handle(world.ask(1, Call::Opendir { node: dir }));
     let mut found = Vec::new();
     let mut offset = 0;
@@ -67,12 +67,12 @@ fn walk(world: &mut World, dir: NodeId, visit: &mut dyn FnMut(&mut World, NodeId
 }
 
 /// Takes the file's attributes.
-fn look(world: &mut World, node: NodeId) {
+pub(crate) fn look(world: &mut World, node: NodeId) {
     assert!(matches!(world.ask(1, getattr(node)), Answer::Attr(..)));
 }
 
 /// Reads all of a file.
-fn read(world: &mut World, node: NodeId) {
+pub(crate) fn read(world: &mut World, node: NodeId) {
     let opened = handle(world.ask(1, Call::Open { node, how: READ }));
     let read = Call::Read { node, handle: opened, offset: 0, count: 128 * 1024 };
     assert!(!data(world.ask(1, read)).is_empty());

@@ -333,6 +333,13 @@ impl World {
         id
     }
 
+    /// Tells a client that its mount is made.
+    pub(crate) fn greet(&mut self, seat: usize) {
+        let now = self.now;
+        self.seats[seat].client.greet(now);
+        self.outputs(seat);
+    }
+
     pub(crate) fn outputs(&mut self, seat: usize) {
         while let Some(output) = self.seats[seat].client.poll() {
             match output {

@@ -140,6 +140,7 @@ impl World {
         match &mut seat.client {
             None => {
                 seat.client = Some(Client::new(seat.config, attachment, local));
+                self.drive(index, Client::greet);
                 self.begin_programs(index);
             }
             Some(_) => {

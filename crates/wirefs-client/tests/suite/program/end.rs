@@ -37,11 +37,10 @@ impl Play {
             let unused = |fate: Fate| (fate.fetched - fate.used - fate.wasted) as usize;
             let (directories, files) = (unused(left.prefetch.directories), unused(left.prefetch.files));
             assert!(left.cached_bytes <= unused(left.prefetch.contents), "contents are left: {left:?}");
-            assert_eq!(
-                (left.nodes, left.calls_waiting),
-                (1 + directories + files, 0),
-                "something is left: {left:?}"
-            );
+            // The root may be among it, which is always there.
+            let kept = directories + files;
+            assert!((kept.max(1)..=kept + 1).contains(&left.nodes), "something is left: {left:?}");
+            assert_eq!(left.calls_waiting, 0, "{left:?}");
             assert_eq!(seat.hang_ups, 0, "a connection was given up though the server answers");
             assert!(seat.answers.is_empty(), "answers to nobody: {:?}", seat.answers);
         }

@@ -1,0 +1,68 @@
+//! In which order a program goes through the directories of one: by name, as they are listed here (`find`, `grep -r`), or by inode
+//! number, as those do that sort what they listed for the sake of a disk (`cp -r`, `mv`).
+
+use wirefs_op::{DirEntry, FileId, Kind};
+
+/// Entries of one listing among which directories are looked for, at most; one takes about 0.1 us.
+const AMONG_MAX: usize = 4096;
+/// A longer listing does not tell of the order: it would be looked through for each directory in it.
+const TOLD_BY_MAX: usize = 1024;
+
+/// What an object is called, and which it is.
+pub(super) type Place = (Vec<u8>, FileId);
+
+/// An order of the directories in one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Order {
+    /// By name.
+    #[default]
+    Name,
+    /// By inode number.
+    Inode,
+}
+
+impl Order {
+    /// The directories of a listing that is sorted by name, in this order; those behind one of them.
+    pub(super) fn children(self, listing: &[DirEntry], behind: Option<&Place>) -> Vec<FileId> {
+        let listing = listing.get(..AMONG_MAX).unwrap_or(listing);
+        let mut ids: Vec<FileId> = self.behind(listing, behind).collect();
+        if self == Order::Inode {
+            ids.sort_unstable_by_key(|id| id.ino);
+        }
+        ids
+    }
+
+    fn behind<'a>(
+        self,
+        listing: &'a [DirEntry],
+        behind: Option<&'a Place>,
+    ) -> impl Iterator<Item = FileId> + 'a {
+        let first = match (self, behind) {
+            (Order::Name, Some((name, _))) => {
+                listing.partition_point(|entry| entry.name.as_slice() <= name.as_slice())
+            }
+            (Order::Inode, _) | (Order::Name, None) => 0,
+        };
+        let is_behind =
+            move |id: &FileId| self == Order::Name || behind.is_none_or(|(_, at)| id.ino > at.ino);
+        let directories = listing.iter().skip(first).filter(|entry| entry.stat.kind == Kind::Directory);
+        directories.map(|entry| entry.stat.id).filter(is_behind)
+    }
+
+    /// The order in which `next` comes right behind `before`, if only one of them has it so.
+    pub(super) fn told_by(listing: &[DirEntry], before: Option<&Place>, next: FileId) -> Option<Order> {
+        if listing.len() > TOLD_BY_MAX {
+            return None;
+        }
+        let is_by_name = Order::Name.behind(listing, before).next() == Some(next);
+        let is_by_inode = Order::Inode.behind(listing, before).min_by_key(|id| id.ino) == Some(next);
+        match (is_by_name, is_by_inode) {
+            (true, false) => Some(Order::Name),
+            (false, true) => Some(Order::Inode),
+            (true, true) | (false, false) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,36 @@
+use super::{Order, Place};
+use wirefs_op::{DirEntry, FileId, Kind, Stat};
+
+fn id(ino: u64) -> FileId {
+    FileId { ino, ..FileId::default() }
+}
+
+fn entry(name: &str, ino: u64, kind: Kind) -> DirEntry {
+    DirEntry { name: name.as_bytes().to_vec(), next: 1, stat: Stat::blank(id(ino), kind) }
+}
+
+fn listing() -> Vec<DirEntry> {
+    let directory = |name, ino| entry(name, ino, Kind::Directory);
+    vec![directory("a", 30), directory("b", 10), entry("c", 5, Kind::File), directory("d", 20)]
+}
+
+fn place(name: &str, ino: u64) -> Place {
+    (name.as_bytes().to_vec(), id(ino))
+}
+
+#[test]
+fn directories_come_by_name_or_by_inode_and_files_do_not() {
+    assert_eq!(Order::Name.children(&listing(), None), [30, 10, 20].map(id));
+    assert_eq!(Order::Inode.children(&listing(), None), [10, 20, 30].map(id));
+    assert_eq!(Order::Name.children(&listing(), Some(&place("a", 30))), [10, 20].map(id));
+    assert_eq!(Order::Inode.children(&listing(), Some(&place("d", 20))), [30].map(id));
+}
+
+#[test]
+fn the_order_is_told_by_what_comes_next_in_one_of_them_only() {
+    assert_eq!(Order::told_by(&listing(), None, id(30)), Some(Order::Name));
+    assert_eq!(Order::told_by(&listing(), None, id(10)), Some(Order::Inode));
+    assert_eq!(Order::told_by(&listing(), None, id(20)), None, "it is first in neither");
+    assert_eq!(Order::told_by(&listing(), Some(&place("d", 20)), id(30)), Some(Order::Inode));
+    assert_eq!(Order::told_by(&listing()[1..], None, id(10)), None, "it is first in both");
+}
