@@ -4,7 +4,7 @@ use std::io;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::net::{AddressFamily, SocketFlags, SocketType};
+use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType};
 
 use crate::error::RawError;
 use crate::ether::frames::Frames;
@@ -13,6 +13,7 @@ use crate::limits::{BATCH_PACKETS_MAX, ERRORS_PER_CALL_MAX, RECEIVE_BYTES_MAX};
 use crate::sys::{self, Received};
 
 pub mod frames;
+pub mod ring;
 
 /// The hardware address of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -120,6 +121,14 @@ impl EtherSocket {
     pub fn send(&self, frames: &mut Frames) -> Departures {
         frames.write_headers(self.address, self.ether_type);
         let mut departures = Departures { packets: 0, too_large: 0, blocked: None };
+        if let Some(frame) = frames.only()
+            && rustix::net::send(&self.fd, frame, SendFlags::DONTWAIT).is_ok()
+        {
+            // The way of a request: without the lists of a batch.
+            frames.take_off(1);
+            departures.packets = 1;
+            return departures;
+        }
         let mut ranges: [Range<usize>; BATCH_PACKETS_MAX] = std::array::from_fn(|_| 0..0);
         loop {
             let count = frames.leaving(&mut ranges);

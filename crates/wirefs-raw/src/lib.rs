@@ -36,13 +36,16 @@ pub mod checksum;
 pub mod error;
 pub mod ether;
 pub mod icmp;
+mod right;
 
 mod sys;
 
 pub use batch::Batch;
 pub use error::RawError;
 pub use ether::frames::Frames;
+pub use ether::ring::Ring;
 pub use ether::{EtherSocket, HardwareAddress};
 pub use icmp::header::{Ident, Sequence};
 pub use icmp::memory::{Memory, charge_bytes};
 pub use icmp::{Arrivals, Blocked, Departures, EchoSocket, Family};
+pub use right::{give_up_right, has_right};

@@ -21,6 +21,8 @@ pub const FRAME_PAYLOAD_BYTES_MAX: usize = 9_216;
 /// The receive buffer that the kernel grants one socket, in bytes of its own accounting (an `int`, half of which is the
 /// value asked for).
 pub const RECEIVE_BYTES_MAX: usize = 1 << 30;
+/// A receive ring, in bytes.
+pub const RING_BYTES_MAX: usize = 64 << 20;
 /// Pending errors that one call looks through before it gives up and reports the last.
 pub(crate) const ERRORS_PER_CALL_MAX: usize = 64;
 

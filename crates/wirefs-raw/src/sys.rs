@@ -9,6 +9,7 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use crate::limits::BATCH_PACKETS_MAX;
@@ -161,6 +162,7 @@ pub(crate) trait Plain: Copy {}
 impl Plain for libc::c_int {}
 impl Plain for u32 {}
 impl Plain for [u32; 8] {}
+impl Plain for RingRequest {}
 
 /// One step of a packet filter: code, jump if true, jump if false, operand.
 pub(crate) type FilterStep = (u16, u8, u8, u32);
@@ -296,4 +298,111 @@ pub(crate) fn interface_mtu(fd: BorrowedFd<'_>, name: &str) -> io::Result<usize>
     // SAFETY: the kernel wrote this field, and any bytes are a value of it.
     let mtu = unsafe { request.ifr_ifru.ifru_mtu };
     usize::try_from(mtu).map_err(|_| io::ErrorKind::InvalidData.into())
+}
+
+/// What a packet socket is asked for as its receive ring: the kernel's `tpacket_req`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub(crate) struct RingRequest {
+    /// Bytes of a block: whole pages.
+    pub(crate) block_bytes: u32,
+    pub(crate) blocks: u32,
+    /// Bytes of a slot, header included: a multiple of 16.
+    pub(crate) slot_bytes: u32,
+    pub(crate) slots: u32,
+}
+
+/// `TPACKET_V2`.
+const RING_VERSION: libc::c_int = 1;
+/// The slot is the program's; else the kernel's.
+const SLOT_IS_OURS: u32 = 1;
+/// In a slot: the frame's bytes on the wire, its bytes here (32 bits each), and where they begin (16 bits).
+const SLOT_LENGTH_AT: usize = 4;
+const SLOT_BYTES_AT: usize = 8;
+const SLOT_FRAME_AT: usize = 12;
+/// What the kernel puts before a frame in its slot, Ethernet header included, in bytes.
+pub(crate) const SLOT_HEADER_BYTES: usize = 80;
+
+/// The memory of a receive ring, shared with the kernel: a slot belongs to one side at a time, as its first word says.
+#[derive(Debug)]
+pub(crate) struct RingMemory {
+    start: std::ptr::NonNull<u8>,
+    bytes: usize,
+}
+
+// SAFETY: the mapping belongs to the process and not to a thread; all access goes through `&self` to one atomic word of a
+// slot, or through `&mut self`.
+unsafe impl Send for RingMemory {}
+// SAFETY: as above: what `&self` allows is an atomic load.
+unsafe impl Sync for RingMemory {}
+
+/// Has a bound packet socket receive into a ring from now on, and maps it.
+///
+/// # Errors
+/// What the system says, as of a lack of memory.
+pub(crate) fn receive_ring(fd: BorrowedFd<'_>, request: &RingRequest) -> io::Result<RingMemory> {
+    set_option(fd, libc::SOL_PACKET, libc::PACKET_VERSION, &RING_VERSION)?;
+    set_option(fd, libc::SOL_PACKET, libc::PACKET_RX_RING, request)?;
+    let bytes = request.block_bytes as usize * request.blocks as usize;
+    // SAFETY: a new mapping at an address that the kernel chooses; it replaces none.
+    let start = unsafe {
+        libc::mmap(
+            std::ptr::null_mut(),
+            bytes,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_SHARED,
+            fd.as_raw_fd(),
+            0,
+        )
+    };
+    if start == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    let start = std::ptr::NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+    Ok(RingMemory { start, bytes })
+}
+
+impl RingMemory {
+    fn status(&self, at: usize) -> Option<&AtomicU32> {
+        if !at.is_multiple_of(size_of::<u32>()) || at + SLOT_HEADER_BYTES > self.bytes {
+            return None;
+        }
+        // SAFETY: the word lies within the mapping, which lives as long as `self`, and is aligned, since the mapping begins
+        // at a page and `at` is a multiple of 4. The kernel and we only ever touch it as a whole.
+        Some(unsafe { self.start.add(at).cast::<AtomicU32>().as_ref() })
+    }
+
+    /// Whether the slot that begins at `at` holds a frame.
+    pub(crate) fn is_ours(&self, at: usize) -> bool {
+        self.status(at).is_some_and(|status| status.load(Ordering::Acquire) & SLOT_IS_OURS != 0)
+    }
+
+    /// The frame in the slot of `slot_bytes` bytes that begins at `at`; none: it was cut, or its slot is the kernel's.
+    pub(crate) fn frame(&mut self, at: usize, slot_bytes: usize) -> Option<&mut [u8]> {
+        if !self.is_ours(at) || at.checked_add(slot_bytes)? > self.bytes {
+            return None;
+        }
+        // SAFETY: the slot lies within the mapping, and until it is given back the kernel does not touch it; `&mut self`
+        // keeps everybody else away. Its bytes take any value.
+        let slot = unsafe { std::slice::from_raw_parts_mut(self.start.add(at).as_ptr(), slot_bytes) };
+        let word = |at: usize| slot.get(at..)?.first_chunk().copied().map(u32::from_ne_bytes);
+        let (length, bytes) = (word(SLOT_LENGTH_AT)?, word(SLOT_BYTES_AT)?);
+        let frame_at = slot.get(SLOT_FRAME_AT..)?.first_chunk().copied().map(u16::from_ne_bytes)?;
+        let frame = usize::from(frame_at)..usize::from(frame_at) + bytes as usize;
+        if bytes < length { None } else { slot.get_mut(frame) }
+    }
+
+    /// Gives a slot back to the kernel.
+    pub(crate) fn give_back(&mut self, at: usize) {
+        if let Some(status) = self.status(at) {
+            status.store(0, Ordering::Release);
+        }
+    }
+}
+
+impl Drop for RingMemory {
+    fn drop(&mut self) {
+        // SAFETY: the mapping was made by `receive_ring` with this size; nothing borrows from it any more.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
+    }
 }

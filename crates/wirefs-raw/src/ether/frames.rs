@@ -128,6 +128,14 @@ impl Frames {
         ranges.iter_mut().zip(&self.frames).map(|(range, frame)| *range = frame.clone()).count()
     }
 
+    /// The one frame that is to be sent; none if there are more or fewer.
+    pub(crate) fn only(&self) -> Option<&[u8]> {
+        match self.frames.as_slice() {
+            [frame] => self.arena.get(frame.clone()),
+            _ => None,
+        }
+    }
+
     /// The memory that these places lie in.
     pub(crate) fn arena(&self) -> &[u8] {
         &self.arena

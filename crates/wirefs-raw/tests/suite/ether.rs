@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use wirefs_lab::{Host, Lab, Patch};
-use wirefs_raw::{Blocked, EtherSocket, Frames, HardwareAddress, RawError};
+use wirefs_raw::{Blocked, EtherSocket, Frames, HardwareAddress, RawError, Ring};
 
 use crate::site::ip;
 
@@ -103,4 +103,54 @@ fn interface_that_is_missing_or_no_ethernet_is_named() {
         let error = EtherSocket::open("lo", ETHER_TYPE).unwrap_err();
         assert!(matches!(error, RawError::NotEthernet { .. }), "{error}");
     });
+}
+
+#[test]
+fn ring_gives_each_frame_once_in_order_through_all_its_slots() {
+    for mtu in [1_500, 9_000] {
+        let lab = Lab::new("ether-ring").unwrap();
+        let (hosts, patch) = cable(&lab, mtu);
+        let [near, far] = hosts.each_ref().map(|host| open(host, &patch.device, ETHER_TYPE));
+        // Two blocks, so that the ring is gone round several times.
+        let mut ring = Ring::open(&far, mtu, 1 << 17).unwrap();
+        assert!(!ring.is_ready());
+        send(&near, HardwareAddress([2, 9, 9, 9, 9, 9]), &[b"for somebody else"]);
+        let mut expected = 0u32;
+        for round in 0..40u32 {
+            let payloads: Vec<Vec<u8>> = (0..10)
+                .map(|at| [&(round * 10 + at).to_le_bytes()[..], &vec![7; mtu - 4]].concat())
+                .collect();
+            send(&near, far.address(), &payloads.iter().map(Vec::as_slice).collect::<Vec<_>>());
+            while expected < (round + 1) * 10 {
+                if !ring.is_ready() {
+                    assert!(wait(&far), "frame {expected} never came");
+                }
+                ring.each(64, |source, payload| {
+                    assert_eq!(source, near.address());
+                    assert_eq!(payload.len(), mtu);
+                    assert_eq!(payload[..4], expected.to_le_bytes());
+                    expected += 1;
+                });
+            }
+        }
+        assert!(!ring.is_ready());
+    }
+}
+
+#[test]
+fn right_that_was_given_up_is_gone_and_open_sockets_go_on() {
+    let lab = Lab::new("ether-right").unwrap();
+    let (hosts, patch) = cable(&lab, 1_500);
+    let far = open(&hosts[1], &patch.device, ETHER_TYPE);
+    let near = hosts[0].run(|| {
+        let socket = EtherSocket::open(&patch.device, ETHER_TYPE).unwrap();
+        assert!(wirefs_raw::has_right());
+        wirefs_raw::give_up_right().unwrap();
+        assert!(!wirefs_raw::has_right());
+        let refused = EtherSocket::open(&patch.device, ETHER_TYPE);
+        assert!(matches!(refused, Err(RawError::NotPermitted)), "{refused:?}");
+        socket
+    });
+    send(&near.unwrap(), far.address(), &[b"still there"]);
+    assert_eq!(received(&far).len(), 1);
 }
