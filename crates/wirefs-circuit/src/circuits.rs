@@ -119,6 +119,11 @@ impl Circuits {
         Some(count)
     }
 
+    /// Bytes that were never sent.
+    pub(crate) fn unsent_bytes(&mut self, number: Number) -> Option<u64> {
+        Some(self.circuit(number)?.sending.unsent_bytes())
+    }
+
     /// Says that no more will be written.
     pub(crate) fn finish(&mut self, number: Number) -> Option<()> {
         self.circuit(number)?.sending.finish();

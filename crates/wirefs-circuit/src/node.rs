@@ -35,6 +35,8 @@ pub struct Node {
     baker: Baker,
     cards: Vec<Card>,
     trust: Trust,
+    /// Strangers are answered.
+    is_accepting: bool,
     keys: Vec<HandshakeKey>,
     table: Table,
     handshakes: VecDeque<(Way, Bytes)>,
@@ -66,6 +68,7 @@ impl Node {
             baker: Baker::new(&config.secret),
             cards,
             trust: config.trust,
+            is_accepting: true,
             keys: Vec::with_capacity(KEYS_MAX),
             table: Table::new(u16::from_le_bytes([low, high])),
             handshakes: VecDeque::new(),
@@ -90,6 +93,12 @@ impl Node {
     /// Changes who may be its peer from now on; groups that stand are not touched.
     pub fn set_trust(&mut self, trust: Trust) {
         self.trust = trust;
+    }
+
+    /// Says whether strangers are answered, as they are at first. One that only dials need not, and should not where another
+    /// program of its machine serves over the same cards.
+    pub fn set_accepting(&mut self, is_accepting: bool) {
+        self.is_accepting = is_accepting;
     }
 
     /// Begins to join a peer over these ways, who must have the expected key, or one that is trusted.
@@ -123,6 +132,7 @@ impl Node {
             return Err(Refused::Malformed);
         }
         match kind {
+            Kind::Hello if !self.is_accepting => Err(Refused::Unwelcome),
             Kind::Hello => self.take_hello(now, way, group, packet),
             Kind::Cookie => self.take_cookie(now, group, packet),
             Kind::Reply => self.take_reply(now, way, group, packet),
@@ -261,6 +271,11 @@ impl Node {
     /// No copy: the bytes are shared until they are acknowledged.
     pub fn write(&mut self, circuit: CircuitId, bytes: &mut Bytes) -> Result<usize, Misuse> {
         self.told(circuit.group)?.circuits.write(circuit.number, bytes).ok_or(Misuse::Gone)
+    }
+
+    /// Bytes that were written to a circuit and were never sent; none: it is over.
+    pub fn unsent_bytes(&mut self, circuit: CircuitId) -> Option<u64> {
+        self.told(circuit.group).ok()?.circuits.unsent_bytes(circuit.number)
     }
 
     /// Says that no more is written; [`Output::Finished`] tells when the peer has everything.

@@ -65,6 +65,11 @@ impl Sending {
         self.end - first + CHUNK_BYTES * self.chunks.len() as u64
     }
 
+    /// Bytes that were never sent.
+    pub(crate) fn unsent_bytes(&self) -> u64 {
+        self.end - self.next
+    }
+
     /// Takes bytes to be sent from the front of `bytes`, as many as there is room for. Returns how many.
     pub(crate) fn write(&mut self, bytes: &mut Bytes) -> usize {
         let room =
