@@ -5,6 +5,8 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use crate::ether::EtherPlace;
+
 /// The port of `tls` addresses that name none.
 pub const TLS_PORT_DEFAULT: u16 = 6440;
 
@@ -17,6 +19,8 @@ pub enum Address {
     Tls(HostPort),
     /// `tcp+plain://host:port`: neither encrypted nor authenticated.
     TcpPlain(HostPort),
+    /// `ether://MAC@eth0[,eth1]`, and `ether://eth0[,eth1]` to listen: circuits over Ethernet packets.
+    Ether(EtherPlace),
     /// `[user@]host` over the system's ssh.
     Ssh(Login),
 }
@@ -58,9 +62,9 @@ pub struct AddressError {
     instead: &'static str,
 }
 
-const FORMS: &str =
-    "write one of [user@]host:path, tls://host:port/path, unix:///socket, tcp+plain://host:port/path";
-const LISTEN_FORMS: &str = "write one of tls://host:port, unix:///path/of/socket, tcp+plain://host:port";
+const FORMS: &str = "write one of [user@]host:path, tls://host:port/path, unix:///socket, ether://MAC@card/path, tcp+plain://host:port/path";
+const LISTEN_FORMS: &str =
+    "write one of tls://host:port, unix:///path/of/socket, ether://card, tcp+plain://host:port";
 
 impl Source {
     /// Reads a source from the bytes of a command line; its path may be any bytes.
@@ -78,6 +82,7 @@ impl Source {
             Some((b"unix", rest)) => parse_unix(rest),
             Some((b"tls", rest)) => parse_url(rest, Some(TLS_PORT_DEFAULT), Address::Tls),
             Some((b"tcp+plain", rest)) => parse_url(rest, None, Address::TcpPlain),
+            Some((b"ether", rest)) => parse_ether(rest),
             Some((b"tcp", _)) => Err((
                 "says tcp without saying how",
                 "write tls://host:port, or tcp+plain://host:port for no encryption",
@@ -107,6 +112,15 @@ fn parse_unix(rest: &[u8]) -> Parsed {
     }
     let path = PathBuf::from(std::ffi::OsString::from_vec(rest.to_vec()));
     Ok(Source { address: Address::Unix(path), path: Vec::new() })
+}
+
+fn parse_ether(rest: &[u8]) -> Parsed {
+    let end = rest.iter().position(|&byte| byte == b'/').unwrap_or(rest.len());
+    let (place, path) = rest.split_at_checked(end).unwrap_or((rest, &[]));
+    let place = std::str::from_utf8(place).map_err(|_| ("names a card that is not text", FORMS))?;
+    let slashes = path.iter().take_while(|&&byte| byte == b'/').count();
+    let path = path.get(slashes..).unwrap_or_default().to_vec();
+    Ok(Source { address: Address::Ether(EtherPlace::parse(place)?), path })
 }
 
 fn parse_url(rest: &[u8], port_default: Option<u16>, address: fn(HostPort) -> Address) -> Parsed {
@@ -246,7 +260,7 @@ impl Address {
     pub fn unix_path(&self) -> Option<&Path> {
         match self {
             Self::Unix(path) => Some(path),
-            Self::Tls(_) | Self::TcpPlain(_) | Self::Ssh(_) => None,
+            Self::Tls(_) | Self::TcpPlain(_) | Self::Ether(_) | Self::Ssh(_) => None,
         }
     }
 }
@@ -276,6 +290,7 @@ impl fmt::Display for Address {
             Self::Unix(path) => write!(f, "unix://{}", path.display()),
             Self::Tls(host) => write!(f, "tls://{host}"),
             Self::TcpPlain(host) => write!(f, "tcp+plain://{host}"),
+            Self::Ether(place) => write!(f, "{place}"),
             Self::Ssh(login) => write!(f, "{login}:"),
         }
     }
@@ -286,8 +301,12 @@ impl fmt::Display for Source {
         let path = String::from_utf8_lossy(&self.path);
         match &self.address {
             Address::Ssh(_) | Address::Unix(_) => write!(f, "{}{path}", self.address),
-            Address::Tls(_) | Address::TcpPlain(_) if path.is_empty() => write!(f, "{}", self.address),
-            Address::Tls(_) | Address::TcpPlain(_) => write!(f, "{}/{path}", self.address),
+            Address::Tls(_) | Address::TcpPlain(_) | Address::Ether(_) if path.is_empty() => {
+                write!(f, "{}", self.address)
+            }
+            Address::Tls(_) | Address::TcpPlain(_) | Address::Ether(_) => {
+                write!(f, "{}/{path}", self.address)
+            }
         }
     }
 }

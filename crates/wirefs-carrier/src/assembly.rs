@@ -9,7 +9,8 @@ use crate::limits::{READ_BYTES_MAX, READ_BYTES_MIN};
 use crate::lost::{CarrierLost, PeerFault};
 use buffer::Buffer;
 
-const SIZE_WORD_BYTES: usize = 4;
+/// What stands before each body: its size, this word included, in bytes.
+pub(crate) const SIZE_WORD_BYTES: usize = 4;
 
 /// The receive buffer of one carrier, and what has arrived in it but is not yet taken.
 #[derive(Debug)]
@@ -43,18 +44,26 @@ impl Assembly {
             return Err(fault);
         }
         let Some(word) = self.buffer.pending().first_chunk::<SIZE_WORD_BYTES>() else { return Ok(None) };
-        let size_bytes = u32::from_le_bytes(*word);
+        let size = Self::size_of(*word);
+        self.fault = size.err();
+        size.map(Some)
+    }
+
+    /// The size of the message that begins with this word, in bytes.
+    ///
+    /// # Errors
+    /// No message has that size.
+    pub(crate) fn size_of(word: [u8; SIZE_WORD_BYTES]) -> Result<usize, PeerFault> {
+        let size_bytes = u32::from_le_bytes(word);
         let size = size_bytes as usize;
         let what = if size < MESSAGE_BYTES_MIN {
             "is too small to be one"
         } else if size > MESSAGE_BYTES_MAX {
             "is too large"
         } else {
-            return Ok(Some(size));
+            return Ok(size);
         };
-        let fault = PeerFault { what, size_bytes };
-        self.fault = Some(fault);
-        Err(fault)
+        Err(PeerFault { what, size_bytes })
     }
 
     /// Room for the next bytes: at least for the rest of the message at the front.
@@ -107,6 +116,11 @@ impl Assembly {
         } else if count < self.read_bytes / 8 {
             self.read_bytes = (self.read_bytes / 2).max(READ_BYTES_MIN);
         }
+    }
+
+    /// Whether nothing waits for its rest.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.buffer.pending().is_empty()
     }
 
     /// Says what the end of the stream means here.

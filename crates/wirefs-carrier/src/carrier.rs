@@ -14,7 +14,7 @@ use crate::tls::PublicKey;
 /// Who is at the other end, for status and for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeerInfo {
-    /// The kind of carrier: `unix`, `tcp+tls`, `tcp+plain`, `ssh`, `stdio` or `memory`.
+    /// The kind of carrier: `unix`, `tcp+tls`, `tcp+plain`, `ether`, `ssh`, `stdio` or `memory`.
     pub carrier: &'static str,
     /// The peer's address as a person would write it.
     pub address: String,

@@ -1,8 +1,8 @@
-//! Carriers move frames between two peers: unix sockets, TCP with TLS 1.3, plain TCP, ssh.
+//! Carriers move frames between two peers: unix sockets, TCP with TLS 1.3, plain TCP, ssh, Ethernet.
 //!
 //! *Holds*: frames arrive whole, in the order they were sent, or the carrier says that it is lost; urgent frames overtake
 //! bulk that is not yet with the kernel; no push is left behind without a thread that will write it; every buffer has
-//! a bound in [`limits`]; over TLS both sides have proved their keys before a frame moves.
+//! a bound in [`limits`]; over TLS and Ethernet both sides have proved their keys before a frame moves.
 //!
 //! *Never*: decisions about messages, sessions, retries; async runtimes; certificates of authorities (keys are pinned).
 //!
@@ -28,6 +28,7 @@ mod assembly;
 mod carrier;
 mod closer;
 mod dial;
+pub mod ether;
 pub mod limits;
 mod listen;
 mod lost;

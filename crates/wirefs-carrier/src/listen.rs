@@ -21,6 +21,7 @@ use pending::{Arrival, Slot};
 use socket_file::SocketFile;
 
 use crate::address::{Address, HostPort};
+use crate::ether::{Counters, EtherListener, EtherPlace, HardwareAddress};
 use crate::limits::PENDING_MAX;
 use crate::stream::{Wake, wait};
 use crate::tls::{Identity, TlsAcceptor};
@@ -31,9 +32,9 @@ const EXHAUSTED_PAUSE: Duration = Duration::from_millis(50);
 /// What a listener needs beside its address.
 #[derive(Clone, Debug, Default)]
 pub struct ListenOptions {
-    /// The server's own key; needed for `tls` addresses.
+    /// The server's own key; needed for `tls` and `ether` addresses.
     pub identity: Option<Arc<Identity>>,
-    /// The file of keys that may connect; needed for `tls` addresses. Read anew at each connection.
+    /// The file of keys that may connect; needed for `tls` and `ether` addresses. Read anew at each connection.
     pub authorized_keys: Option<PathBuf>,
 }
 
@@ -55,6 +56,7 @@ enum ListenSocket {
     Unix(UnixListener),
     TcpPlain(TcpListener),
     Tls(TcpListener, Arc<TlsAcceptor>),
+    Ether(EtherListener),
 }
 
 /// Ends a [`Listener`] from any thread.
@@ -99,6 +101,11 @@ impl Listener {
                 let host = bound(&listener, host);
                 (ListenSocket::Tls(listener, Arc::new(acceptor)), Address::Tls(host))
             }
+            Address::Ether(place) => {
+                let (listener, found) = bind_ether(place, address, options)?;
+                warnings = found;
+                (ListenSocket::Ether(listener), address.clone())
+            }
             Address::Ssh(login) => return Err(ListenError::NotListenable { address: login.to_string() }),
         };
         Ok(Self {
@@ -125,6 +132,22 @@ impl Listener {
     /// Connections closed at once because [`PENDING_MAX`] others had not finished their handshake.
     pub fn turned_away(&self) -> u64 {
         self.turned_away.load(Ordering::Relaxed)
+    }
+
+    /// The hardware addresses of the cards of an `ether` listener; none of others.
+    pub fn hardware(&self) -> Vec<HardwareAddress> {
+        match &self.socket {
+            ListenSocket::Ether(listener) => listener.hardware(),
+            ListenSocket::Unix(_) | ListenSocket::TcpPlain(_) | ListenSocket::Tls(..) => Vec::new(),
+        }
+    }
+
+    /// What came over the cards of an `ether` listener and was taken or refused.
+    pub fn counters(&self) -> Option<Counters> {
+        match &self.socket {
+            ListenSocket::Ether(listener) => Some(listener.counters()),
+            ListenSocket::Unix(_) | ListenSocket::TcpPlain(_) | ListenSocket::Tls(..) => None,
+        }
     }
 
     /// A handle that ends this listener from another thread.
@@ -173,6 +196,7 @@ impl ListenSocket {
         match self {
             Self::Unix(listener) => listener.as_fd(),
             Self::TcpPlain(listener) | Self::Tls(listener, _) => listener.as_fd(),
+            Self::Ether(listener) => listener.fd(),
         }
     }
 
@@ -183,8 +207,24 @@ impl ListenSocket {
             Self::Tls(listener, acceptor) => {
                 listener.accept().map(|(tcp, peer)| Arrival::Tls(tcp, peer, Arc::clone(acceptor)))
             }
+            Self::Ether(listener) => listener.accept().map(Arrival::Ether),
         }
     }
+}
+
+fn bind_ether(
+    place: &EtherPlace,
+    address: &Address,
+    options: &ListenOptions,
+) -> Result<(EtherListener, Vec<String>), ListenError> {
+    if !place.remotes.is_empty() {
+        return Err(ListenError::NamesPeer { address: address.to_string() });
+    }
+    let (Some(identity), Some(authorized)) = (&options.identity, &options.authorized_keys) else {
+        return Err(ListenError::NoIdentity { address: address.to_string() });
+    };
+    let warnings = TlsAcceptor::new(identity, authorized)?.warnings();
+    Ok((EtherListener::bind(place, identity, authorized)?, warnings))
 }
 
 fn bind_tcp(host: &HostPort, address: &Address) -> Result<TcpListener, ListenError> {

@@ -40,6 +40,7 @@ SOURCE is one of
   [user@]host:path            through the system's ssh; path as the login has it
   tls://host[:port]/path      a `wirefs serve`, encrypted; port 6440 unless named
   unix:///path/of/socket      a `wirefs serve` of this machine
+  ether://MAC@card[,card]/path  a `wirefs serve` on the same Ethernet, encrypted, without IP
   blocks:///DIR               a block tree in a directory of this machine
   blocks+memory:              a block tree that ends with its mount
   tcp+plain://host:port/path  neither encrypted nor authenticated
@@ -129,7 +130,7 @@ pub(crate) struct Serve {
     /// The directory to export, or a block tree: blocks:///DIR, blocks+memory:
     #[arg(value_name = "DIR")]
     pub(crate) directory: PathBuf,
-    /// Where to listen: tls://host:port, unix:///path/of/socket or tcp+plain://host:port [default: tls://0.0.0.0:6440]
+    /// Where to listen: tls://host:port, unix:///path/of/socket, ether://card or tcp+plain://host:port [default: tls://0.0.0.0:6440]
     #[arg(long, value_name = "URL")]
     pub(crate) listen: Vec<Address>,
     /// Refuse all changes

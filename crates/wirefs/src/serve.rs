@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use wirefs_carrier::ether::{self, EtherPlace};
 use wirefs_carrier::tls::Identity;
 use wirefs_carrier::{Address, HostPort, ListenOptions, Listener, Stdio, TLS_PORT_DEFAULT};
 use wirefs_driver::serve::{BeforeLeasing, ServeOptions, ServedPlace, Server};
@@ -210,13 +211,19 @@ fn bind_all(arguments: &arguments::Serve) -> Result<Vec<Listener>> {
         [] => vec![Address::Tls(all)],
         chosen => chosen.to_vec(),
     };
-    let has_tls = addresses.iter().any(|address| matches!(address, Address::Tls(_)));
-    let options = if has_tls { tls_options(arguments)? } else { ListenOptions::default() };
-    if let (Some(file), false) = (&arguments.authorized, has_tls) {
-        note!("wirefs: {} is not used: only tls:// addresses ask for keys", file.display());
+    let asks_keys = |address: &Address| matches!(address, Address::Tls(_) | Address::Ether(_));
+    let asks_keys = addresses.iter().any(asks_keys);
+    let options = if asks_keys { tls_options(arguments)? } else { ListenOptions::default() };
+    if let (Some(file), false) = (&arguments.authorized, asks_keys) {
+        note!("wirefs: {} is not used: only tls:// and ether:// addresses ask for keys", file.display());
     }
     let bind = |address: &Address| Listener::bind(address, &options).map_err(anyhow::Error::from);
-    addresses.iter().map(bind).collect()
+    let listeners = addresses.iter().map(bind).collect::<Result<_>>()?;
+    // The cards are open, if any were asked for; what runs from now on cannot open others.
+    if addresses.iter().any(|address| matches!(address, Address::Ether(_))) {
+        ether::give_up_right()?;
+    }
+    Ok(listeners)
 }
 
 fn tls_options(arguments: &arguments::Serve) -> Result<ListenOptions> {
@@ -253,6 +260,10 @@ fn announce(directory: &Path, listener: &Listener) {
             format!("tcp+plain://{}/", reachable(host)),
             "  NEITHER ENCRYPTED NOR AUTHENTICATED: whoever reaches it has the files".to_owned(),
         ),
+        Address::Ether(place) => {
+            let place = EtherPlace { remotes: listener.hardware(), cards: place.cards.clone() };
+            (format!("{place}/"), "  (with the cards of the client behind the @)".to_owned())
+        }
         Address::Unix(_) | Address::Ssh(_) => (address.to_string(), String::new()),
     };
     say!("serving {} on {address}{note}; mount it with: wirefs mount {seen} MNT", directory.display());

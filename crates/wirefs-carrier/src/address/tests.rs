@@ -50,10 +50,12 @@ fn what_is_printed_reads_back_the_same() {
         "tls://[::1]:1/a/b",
         "tcp+plain://h:1/x",
         "unix:///run/s",
+        "ether://52:54:00:12:34:56@eth0/a/b",
+        "ether://52:54:00:12:34:56,52:54:00:12:34:57@eth0,eth1",
     ] {
         assert_eq!(text.parse::<Source>().unwrap().to_string(), text);
     }
-    for text in ["tls://h:6440", "host:", "unix:///run/s", "tcp+plain://[::]:9"] {
+    for text in ["tls://h:6440", "host:", "unix:///run/s", "tcp+plain://[::]:9", "ether://eth0,eth1"] {
         assert_eq!(text.parse::<Address>().unwrap().to_string(), text);
     }
 }
@@ -82,6 +84,11 @@ fn mistakes_are_answered_with_what_to_write() {
         ("tls://host:70000", "a port that is not a number"),
         ("tls://host:+1", "a port that is not a number"),
         ("tcp+plain://host", "names no port"),
+        ("ether://", "names no network card"),
+        ("ether://52:54:00:12:34@eth0", "a hardware address that is none"),
+        ("ether://53:54:00:12:34:56@eth0", "a hardware address that is none"),
+        ("ether://52:54:00:12:34:56@eth0,eth0", "or one twice"),
+        ("ether://02:00:00:00:00:01,02:00:00:00:00:02@eth0", "one for each"),
         ("unix://socket", "with three slashes"),
         ("host:a\0b", "contains a NUL byte"),
     ];

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::{Dial, DialError, TcpDial, UnixDial};
 use crate::address::{Address, Source};
+use crate::ether::EtherDial;
 use crate::limits::CONNECT_TIMEOUT;
 use crate::ssh::{SshDial, SshOptions};
 use crate::tls::{Identity, KnownHosts, TlsDial};
@@ -42,7 +43,7 @@ impl Source {
     /// below what the peer exports.
     ///
     /// # Errors
-    /// `tls` only: our identity cannot be made or read.
+    /// `tls` and `ether` only: our identity cannot be made or read, or a card not opened.
     pub fn dialler(&self, options: &DialOptions) -> Result<Box<dyn Dial>, DialError> {
         Ok(match &self.address {
             Address::Unix(path) => Box::new(UnixDial::new(path)),
@@ -51,6 +52,11 @@ impl Source {
                 let identity = Arc::new(Identity::open(&options.config_directory)?);
                 let known = KnownHosts::new(options.known_hosts());
                 Box::new(TlsDial::new(host.clone(), identity, known, options.timeout))
+            }
+            Address::Ether(place) => {
+                let identity = Arc::new(Identity::open(&options.config_directory)?);
+                let known = KnownHosts::new(options.known_hosts());
+                Box::new(EtherDial::open(place.clone(), identity, known, options.timeout)?)
             }
             Address::Ssh(login) => {
                 Box::new(SshDial::new(login.clone(), self.path.clone(), options.ssh.clone()))

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::ether::EtherError;
 use crate::ssh::indented;
 use crate::tls::{Fingerprint, IdentityError, KnownHostsError};
 
@@ -65,6 +66,18 @@ pub enum DialError {
     Refused {
         /// The line that the server's authorized-keys file lacks.
         line: String,
+    },
+    /// Our own cards cannot be used.
+    #[error(transparent)]
+    Ether(#[from] EtherError),
+    /// An `ether` address without the peer's.
+    #[error(
+        "{address} names no peer; write ether://MAC@CARD/path, with the hardware address that the server said when it \
+         started"
+    )]
+    NoPeer {
+        /// The address.
+        address: String,
     },
     /// Our own key cannot be used.
     #[error(transparent)]

@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::address::{Address, HostPort};
+use crate::ether::EtherError;
 use crate::tls::{AuthorizedError, IdentityError};
 
 /// Listening could not start. The text of each variant says what to do next.
@@ -41,7 +42,16 @@ pub enum ListenError {
         /// The path.
         path: PathBuf,
     },
-    /// A `tls` address without an identity or authorized keys.
+    /// A card cannot be used.
+    #[error(transparent)]
+    Ether(#[from] EtherError),
+    /// An `ether` address to listen on names a peer.
+    #[error("{address} names a peer; to listen, write the names of this machine's cards alone: ether://CARD")]
+    NamesPeer {
+        /// The address.
+        address: String,
+    },
+    /// A `tls` or `ether` address without an identity or authorized keys.
     #[error("{address} needs an identity and an authorized-keys file; give --authorized FILE")]
     NoIdentity {
         /// The address.

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::AcceptError;
 use crate::carrier::{Carrier, PeerInfo};
+use crate::ether::EtherArrival;
 use crate::tls::TlsAcceptor;
 use crate::{socket, stream};
 
@@ -24,6 +25,7 @@ pub(super) enum Arrival {
     Unix(UnixStream, String),
     TcpPlain(TcpStream, SocketAddr),
     Tls(TcpStream, SocketAddr, Arc<TlsAcceptor>),
+    Ether(EtherArrival),
 }
 
 impl Pending {
@@ -36,6 +38,7 @@ impl Pending {
         match &self.arrival {
             Arrival::Unix(_, address) => address.clone(),
             Arrival::TcpPlain(_, peer) | Arrival::Tls(_, peer, _) => peer.to_string(),
+            Arrival::Ether(arrival) => arrival.peer().to_owned(),
         }
     }
 
@@ -57,6 +60,8 @@ impl Pending {
                 socket::tune(&tcp).map_err(AcceptError::Io)?;
                 acceptor.accept(tcp, peer.to_string(), Instant::now() + timeout)
             }
+            // Its key is proved already.
+            Arrival::Ether(arrival) => arrival.finish(),
         };
         drop(slot);
         carrier

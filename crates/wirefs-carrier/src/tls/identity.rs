@@ -18,6 +18,8 @@ const PEM_LINE_CHARS: usize = 64;
 /// This machine's (or this user's) ed25519 key pair.
 pub struct Identity {
     pub(super) certified: Arc<CertifiedKey>,
+    /// The private key, for carriers that do not go by TLS.
+    pkcs8: PrivatePkcs8KeyDer<'static>,
     public: PublicKey,
     comment: String,
 }
@@ -71,14 +73,20 @@ impl Identity {
         let signer = rustls::crypto::ring::sign::any_eddsa_type(&pkcs8).map_err(|_| fail())?;
         let certified = CertifiedKey::new(vec![public.to_spki().into()], signer);
         let comment = rustix::system::uname().nodename().to_string_lossy().into_owned();
-        Ok(Self { certified: Arc::new(certified), public, comment })
+        Ok(Self { certified: Arc::new(certified), pkcs8, public, comment })
     }
 
     /// Our private key under someone else's name: what a thief of names would show.
     #[cfg(test)]
     pub(super) fn claiming(&self, name: PublicKey) -> Self {
         let certified = CertifiedKey::new(vec![name.to_spki().into()], Arc::clone(&self.certified.key));
-        Self { certified: Arc::new(certified), public: name, comment: String::new() }
+        let pkcs8 = self.pkcs8.clone_key();
+        Self { certified: Arc::new(certified), pkcs8, public: name, comment: String::new() }
+    }
+
+    /// The key pair; none if it is not one of ed25519, which was seen to when it was read.
+    pub(crate) fn pair(&self) -> Option<Ed25519KeyPair> {
+        Ed25519KeyPair::from_pkcs8_maybe_unchecked(self.pkcs8.secret_pkcs8_der()).ok()
     }
 
     /// The public half.

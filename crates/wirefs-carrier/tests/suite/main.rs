@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![allow(unreachable_pub, reason = "one binary: `pub` is the suite's own")]
 
+mod cards;
 mod contract;
 mod far_end;
 mod listening;
@@ -50,6 +51,7 @@ contract! {
     unix: crate::worlds::Unix::new();
     tcp_plain: crate::worlds::TcpPlain::new();
     tcp_tls: crate::worlds::Tls::new();
+    ether: crate::worlds::Ether::new();
     ssh_child: crate::worlds::Ssh::with_script();
     ssh_real: crate::worlds::Ssh::with_sshd();
 }

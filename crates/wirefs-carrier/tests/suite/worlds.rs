@@ -8,13 +8,15 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+use wirefs_carrier::ether::{EtherDial, EtherPlace};
 use wirefs_carrier::limits::CONNECT_TIMEOUT;
 use wirefs_carrier::ssh::{SshDial, SshOptions};
 use wirefs_carrier::tls::{Identity, KnownHosts, TlsDial};
 use wirefs_carrier::{
-    Address, Carrier, CarrierLost, Dial, FrameSource, HostPort, ListenOptions, Listener, Login, Stdio,
-    TcpDial, UnixDial, memory,
+    Address, Carrier, CarrierLost, Dial, DialError, FrameSource, HostPort, ListenError, ListenOptions,
+    Listener, Login, Stdio, TcpDial, UnixDial, memory,
 };
+use wirefs_lab::{Host, Lab, Patch};
 
 use crate::far_end;
 use crate::scratch::{Scratch, script};
@@ -46,7 +48,7 @@ fn meet(dial: &dyn Dial, listener: &Listener) -> (Carrier, Carrier) {
 pub fn host_of(listener: &Listener) -> HostPort {
     match listener.address() {
         Address::Tls(host) | Address::TcpPlain(host) => host.clone(),
-        Address::Unix(_) | Address::Ssh(_) => panic!("not over TCP"),
+        Address::Unix(_) | Address::Ether(_) | Address::Ssh(_) => panic!("not over TCP"),
     }
 }
 
@@ -147,6 +149,80 @@ impl World for Tls {
     fn connect(&self) -> (Carrier, Carrier) {
         meet(&self.dial(), &self.listener)
     }
+}
+
+/// Two hosts joined by cables, with nodes over them.
+pub struct Ether {
+    pub listener: Listener,
+    pub dial: EtherDial,
+    pub patches: Vec<Patch>,
+    pub hosts: [Host; 2],
+    pub scratch: Scratch,
+    _lab: Lab,
+}
+
+impl Ether {
+    /// With one cable, whose server knows the client.
+    pub fn new() -> Self {
+        Self::with(1, 1_500)
+    }
+
+    pub fn with(cables: usize, mtu: usize) -> Self {
+        let scratch = Scratch::new();
+        let client = Identity::open(&scratch.join("client")).unwrap();
+        std::fs::write(scratch.join("authorized_keys"), format!("{}\n", client.line())).unwrap();
+        Self::strangers(scratch, cables, mtu)
+    }
+
+    /// As it is written in the scratch directory: `client`, `server`, `authorized_keys`.
+    pub fn strangers(scratch: Scratch, cables: usize, mtu: usize) -> Self {
+        let lab = Lab::new("carrier").unwrap();
+        let hosts = ["near", "far"].map(|name| lab.host(name).unwrap());
+        let patches: Vec<Patch> = (0..cables).map(|_| lab.patch(&hosts[0], &hosts[1]).unwrap()).collect();
+        for (host, patch) in hosts.iter().flat_map(|host| patches.iter().map(move |patch| (host, patch))) {
+            ip(host, &format!("link set {} mtu {mtu}", patch.device));
+        }
+        let listener = hosts[1].run(|| Self::listen(&scratch, &patches).unwrap()).unwrap();
+        let dial = hosts[0].run(|| Self::dial_to(&scratch, &listener, &patches, "client").unwrap()).unwrap();
+        Self { listener, dial, patches, hosts, scratch, _lab: lab }
+    }
+
+    fn cards(patches: &[Patch]) -> Vec<String> {
+        patches.iter().map(|patch| patch.device.clone()).collect()
+    }
+
+    pub fn listen(scratch: &Scratch, patches: &[Patch]) -> Result<Listener, ListenError> {
+        let options = ListenOptions {
+            identity: Some(Arc::new(Identity::open(&scratch.join("server")).unwrap())),
+            authorized_keys: Some(scratch.join("authorized_keys")),
+        };
+        let address = format!("ether://{}", Self::cards(patches).join(","));
+        Listener::bind(&address.parse().unwrap(), &options)
+    }
+
+    pub fn dial_to(
+        scratch: &Scratch,
+        listener: &Listener,
+        patches: &[Patch],
+        name: &str,
+    ) -> Result<EtherDial, DialError> {
+        let place = EtherPlace { remotes: listener.hardware(), cards: Self::cards(patches) };
+        let known = KnownHosts::new(scratch.join(name).join("known_hosts"));
+        let identity = Arc::new(Identity::open(&scratch.join(name)).unwrap());
+        EtherDial::open(place, identity, known, PATIENCE)
+    }
+}
+
+impl World for Ether {
+    fn connect(&self) -> (Carrier, Carrier) {
+        meet(&self.dial, &self.listener)
+    }
+}
+
+/// Runs `ip` on a host.
+pub fn ip(host: &Host, arguments: &str) {
+    let status = host.command("ip").args(arguments.split_whitespace()).status().unwrap();
+    assert!(status.success(), "ip {arguments}");
 }
 
 /// A login on this machine, where `wirefs` is a program that hands its standard streams to us.

@@ -10,7 +10,21 @@ const MTU_MIN: u32 = 1280;
 const MTU_ETHERNET: u32 = 1500;
 
 pub(super) fn checks() -> Vec<Finding> {
-    vec![mtu()]
+    vec![mtu(), raw_sockets()]
+}
+
+/// Whether ether:// addresses work.
+fn raw_sockets() -> Finding {
+    const CHECK: &str = "raw sockets";
+    if wirefs_carrier::ether::has_right() {
+        return Finding::ok(CHECK, "may be opened: ether:// addresses work");
+    }
+    // Few need them, so it is no fault that they may not.
+    Finding::ok(
+        CHECK,
+        "may not be opened by this user; for ether:// addresses run wirefs as root, or as root once: \
+         setcap cap_net_raw+ep $(command -v wirefs)",
+    )
 }
 
 /// The largest packet of the interface to which the default route leads.

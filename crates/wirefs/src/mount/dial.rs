@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
+use wirefs_carrier::ether::{EtherDial, give_up_right};
 use wirefs_carrier::limits::CONNECT_TIMEOUT;
 use wirefs_carrier::ssh::{SshDial, SshOptions, install_remote};
 use wirefs_carrier::tls::{Identity, KnownHosts, TlsDial};
@@ -29,13 +30,15 @@ pub(super) fn of(source: &Source, chosen: &Chosen) -> Result<Arc<dyn Dial>> {
         Address::Unix(path) => Arc::new(UnixDial::new(path)),
         Address::TcpPlain(host) => Arc::new(TcpDial::new(host.clone(), CONNECT_TIMEOUT)),
         Address::Tls(host) => {
-            let directory = chosen.identity.clone().map_or_else(places::config_dir, Ok)?;
-            let known = match &chosen.known_hosts {
-                Some(file) => file.clone(),
-                None => places::config_dir()?.join("known_hosts"),
-            };
-            let identity = Arc::new(Identity::open(&directory)?);
-            Arc::new(TlsDial::new(host.clone(), identity, KnownHosts::new(known), CONNECT_TIMEOUT))
+            let (identity, known) = keys(chosen)?;
+            Arc::new(TlsDial::new(host.clone(), identity, known, CONNECT_TIMEOUT))
+        }
+        Address::Ether(place) => {
+            let (identity, known) = keys(chosen)?;
+            let dial = EtherDial::open(place.clone(), identity, known, CONNECT_TIMEOUT)?;
+            // The cards are open; what runs from now on cannot open others.
+            give_up_right()?;
+            Arc::new(dial)
         }
         Address::Ssh(login) => {
             Arc::new(SshDial::new(login.clone(), source.path.clone(), ssh_options(chosen)))
@@ -43,11 +46,21 @@ pub(super) fn of(source: &Source, chosen: &Chosen) -> Result<Arc<dyn Dial>> {
     })
 }
 
+/// Our key, and the keys of servers that we know.
+fn keys(chosen: &Chosen) -> Result<(Arc<Identity>, KnownHosts)> {
+    let directory = chosen.identity.clone().map_or_else(places::config_dir, Ok)?;
+    let known = match &chosen.known_hosts {
+        Some(file) => file.clone(),
+        None => places::config_dir()?.join("known_hosts"),
+    };
+    Ok((Arc::new(Identity::open(&directory)?), KnownHosts::new(known)))
+}
+
 /// The directory below the export. Over ssh the server is started in the directory itself.
 pub(super) fn path_below(source: &Source) -> Vec<u8> {
     match source.address {
         Address::Ssh(_) => Vec::new(),
-        Address::Unix(_) | Address::Tls(_) | Address::TcpPlain(_) => {
+        Address::Unix(_) | Address::Tls(_) | Address::TcpPlain(_) | Address::Ether(_) => {
             let names =
                 source.path.split(|&byte| byte == b'/').filter(|name| !name.is_empty() && *name != b".");
             names.collect::<Vec<_>>().join(&b'/')

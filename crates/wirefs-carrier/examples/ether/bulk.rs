@@ -1,0 +1,71 @@
+//! One way, as fast as it goes: the carrier beside tcp+tls.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use wirefs_carrier::{Carrier, Class, Outbox};
+use wirefs_op::Frame;
+use wirefs_op::limits::DATA_BYTES_MAX;
+
+use crate::Outcome;
+use crate::site::{Site, median};
+
+const SPAN: Duration = Duration::from_secs(2);
+/// Before the figures count.
+const WARM: Duration = Duration::from_millis(500);
+
+pub(crate) fn run(rounds: usize) -> Outcome<()> {
+    for mtu in [1_500, 9_000] {
+        let site = Site::new(1, mtu)?;
+        let mut samples = [const { Vec::new() }; 2];
+        for _ in 0..rounds {
+            let [ether, tls] = &mut samples;
+            ether.push(megabytes(site.ether()?, SPAN)?);
+            tls.push(megabytes(site.tls()?, SPAN)?);
+        }
+        let [ether, tls] = samples.map(median);
+        println!("MTU {mtu}: ether {ether:.0} MB/s, tcp+tls {tls:.0} MB/s, ratio {:.2}", ether / tls);
+    }
+    Ok(())
+}
+
+/// Megabytes a second that arrive.
+pub(crate) fn megabytes(ends: (Carrier, Carrier), span: Duration) -> Outcome<f64> {
+    let data = Bytes::from(vec![7; DATA_BYTES_MAX]);
+    let (received, stop) = (AtomicU64::new(0), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        let (near, far) = ends;
+        let out = Outbox::start(near.sink, near.closer, |_| {});
+        let (mut quiet, mut busy) = (near.source, far.source);
+        let (received, stop) = (&received, &stop);
+        scope.spawn(move || while let Ok(Some(_)) = quiet.receive() {});
+        scope.spawn(move || {
+            while let Ok(Some(body)) = busy.receive() {
+                received.fetch_add(body.len() as u64, Ordering::Relaxed);
+            }
+        });
+        let pushing = out.clone();
+        scope.spawn(move || {
+            while !stop.load(Ordering::Relaxed) && pushing.push_wait(frame(&data), Class::Bulk) {
+                pushing.flush();
+            }
+        });
+        std::thread::sleep(WARM);
+        let (begun, before) = (Instant::now(), received.load(Ordering::Relaxed));
+        std::thread::sleep(span);
+        let bytes = received.load(Ordering::Relaxed) - before;
+        let rate = bytes as f64 / 1e6 / begun.elapsed().as_secs_f64();
+        stop.store(true, Ordering::Relaxed);
+        out.close();
+        far.closer.close();
+        Ok(rate)
+    })
+}
+
+fn frame(data: &Bytes) -> Frame {
+    let mut head = vec![0; 32];
+    let size = u32::try_from(head.len() + data.len()).unwrap_or(u32::MAX);
+    head.splice(..4, size.to_le_bytes());
+    Frame { head, data: data.clone() }
+}

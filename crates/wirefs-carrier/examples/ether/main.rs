@@ -1,0 +1,24 @@
+//! Measures the ether carrier between two namespaces joined by veth, beside what else carries bytes there. Needs root.
+//!
+//! `cargo run --release -p wirefs-carrier --example ether -- latency|bulk|cards|idle [rounds]`
+
+mod bulk;
+mod cards;
+mod idle;
+mod latency;
+mod site;
+
+type Outcome<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
+
+fn main() -> Outcome<()> {
+    let mut arguments = std::env::args().skip(1);
+    let what = arguments.next().unwrap_or_default();
+    let rounds = arguments.next().map_or(Ok(5), |text| text.parse())?;
+    match what.as_str() {
+        "latency" => latency::run(rounds),
+        "bulk" => bulk::run(rounds),
+        "cards" => cards::run(rounds),
+        "idle" => idle::run(),
+        _ => Err("say latency, bulk, cards or idle".into()),
+    }
+}

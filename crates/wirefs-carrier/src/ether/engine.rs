@@ -1,0 +1,242 @@
+//! Turning the node: by whoever waits, by whoever sends.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use wirefs_circuit::{Address, CardId, GroupId, Time, limits::CARDS_MAX};
+use wirefs_raw::Ring;
+
+use super::bell::Bell;
+use super::card::{Filling, OutCard};
+use super::machine::{Leader, Machine};
+use super::spin::Spin;
+
+/// Frames of one card that are received before the machine is let go of.
+const TURN_FRAMES: usize = 64;
+/// A sleeping leader is woken for a time that is nearer than this; else it looks around that often of itself while
+/// something happens.
+pub(super) const LOOK: Duration = Duration::from_millis(5);
+/// How soon a card that is full is tried again.
+const STUCK_WAIT: Duration = Duration::from_micros(500);
+
+/// What the leader has.
+#[derive(Debug)]
+pub(super) struct Wheel {
+    pub(super) rings: Vec<Ring>,
+    pub(super) spin: Spin,
+    /// When something came last.
+    pub(super) last: Time,
+}
+
+/// A node with its cards.
+#[derive(Debug)]
+pub(super) struct Engine {
+    pub(super) cards: Vec<OutCard>,
+    machine: Mutex<Machine>,
+    wheel: Mutex<Wheel>,
+    begun: Instant,
+    /// When something is to be done next, in nanoseconds since `begun`.
+    pub(super) due: AtomicU64,
+    /// Until when the leader sleeps; 0: it does not.
+    pub(super) asleep_until: AtomicU64,
+    /// The leader is to look around.
+    pub(super) nudged: AtomicBool,
+    /// Wakes the leader.
+    pub(super) bell: Bell,
+    /// Wakes the keeper.
+    pub(super) keeper: Condvar,
+    /// Rings while peers wait to be accepted.
+    pub(super) door: Bell,
+}
+
+impl Engine {
+    pub(super) fn new(machine: Machine, cards: Vec<OutCard>, rings: Vec<Ring>) -> std::io::Result<Engine> {
+        Ok(Engine {
+            cards,
+            machine: Mutex::new(machine),
+            wheel: Mutex::new(Wheel { rings, spin: Spin::default(), last: Time::default() }),
+            begun: Instant::now(),
+            due: AtomicU64::new(u64::MAX),
+            asleep_until: AtomicU64::new(0),
+            nudged: AtomicBool::new(false),
+            bell: Bell::new()?,
+            keeper: Condvar::new(),
+            door: Bell::new()?,
+        })
+    }
+
+    pub(super) fn now(&self) -> Time {
+        Time(u64::try_from(self.begun.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, Machine> {
+        self.machine.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn wheel(&self) -> MutexGuard<'_, Wheel> {
+        self.wheel.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does something with the machine, and sends what follows from it.
+    pub(super) fn with<T>(&self, work: impl FnOnce(&mut Machine, Time) -> T) -> T {
+        let mut machine = self.lock();
+        let now = self.now();
+        let result = work(&mut machine, now);
+        self.leave(machine, now);
+        result
+    }
+
+    /// Lets go of the machine and sends what is due. Returns how many packets left.
+    pub(super) fn leave(&self, mut machine: MutexGuard<'_, Machine>, now: Time) -> usize {
+        machine.settle(now);
+        let mut fillings: [Option<Filling<'_>>; CARDS_MAX] = [const { None }; CARDS_MAX];
+        let mut sent = 0;
+        for (card, place) in self.cards.iter().zip(&mut fillings) {
+            if let Some(frames) = card.take() {
+                let filling = card.fill(frames, &mut machine.node, now);
+                sent += filling.added;
+                *place = Some(filling);
+            }
+        }
+        self.note_due(&machine, now);
+        if machine.has_arrivals() {
+            self.door.ring();
+        }
+        drop(machine);
+        for (card, place) in self.cards.iter().zip(&mut fillings) {
+            if let Some(filling) = place.take()
+                && card.send(filling)
+            {
+                sent += self.flush(card);
+            }
+        }
+        sent
+    }
+
+    /// Sends what this card may, until there is no more or another thread does it.
+    fn flush(&self, card: &OutCard) -> usize {
+        let mut sent = 0;
+        while let Some(frames) = card.take() {
+            let mut machine = self.lock();
+            let now = self.now();
+            let filling = card.fill(frames, &mut machine.node, now);
+            machine.settle(now);
+            self.note_due(&machine, now);
+            drop(machine);
+            sent += filling.added;
+            if !card.send(filling) {
+                break;
+            }
+        }
+        sent
+    }
+
+    /// Notes when something is to be done next, and has the leader woken if it would sleep too long.
+    fn note_due(&self, machine: &Machine, now: Time) {
+        let mut due = machine.deadline();
+        if self.cards.iter().any(OutCard::is_stuck) {
+            due = due.min(now + STUCK_WAIT);
+        }
+        self.due.store(due.0, Ordering::Relaxed);
+        let until = self.asleep_until.load(Ordering::SeqCst);
+        if due.0 < until && (Time(until).since(now) > LOOK || due.since(now) < LOOK) {
+            self.nudge();
+        }
+    }
+
+    /// Has the leader look around.
+    pub(super) fn nudge(&self) {
+        self.nudged.store(true, Ordering::SeqCst);
+        if self.asleep_until.load(Ordering::SeqCst) != 0 {
+            self.bell.ring();
+        }
+    }
+
+    /// Takes what the cards have, and lets time pass. Returns how many frames there were.
+    pub(super) fn turn(&self, machine: &mut Machine, wheel: &mut Wheel, now: Time) -> usize {
+        let mut count = 0;
+        for (index, ring) in wheel.rings.iter_mut().enumerate() {
+            // CARDS_MAX is at most 255.
+            let card = CardId(index as u8);
+            let node = &mut machine.node;
+            count += ring.each(TURN_FRAMES, |source, packet| {
+                node.receive(now, card, Address(source.0), packet);
+            });
+        }
+        if count > 0 {
+            wheel.last = now;
+        }
+        if self.due.load(Ordering::Relaxed) <= now.0 {
+            machine.tick(now);
+        }
+        machine.settle(now);
+        count
+    }
+
+    /// Waits until `ready` says something, at most until `until`; turns the node meanwhile, if nobody else does who waits.
+    /// None: the time passed.
+    pub(super) fn wait<T>(
+        &self,
+        group: GroupId,
+        until: Option<Instant>,
+        mut ready: impl FnMut(&mut Machine, Time) -> Option<T>,
+    ) -> Option<T> {
+        let mut machine = self.lock();
+        loop {
+            let now = self.now();
+            machine.settle(now);
+            if let Some(got) = ready(&mut machine, now) {
+                self.leave(machine, now);
+                return Some(got);
+            }
+            if machine.leader != Leader::Waiter {
+                machine.lead(Leader::Waiter);
+                // It may be the keeper that sleeps; now it is nobody.
+                self.asleep_until.store(0, Ordering::SeqCst);
+                self.leave(machine, now);
+                return self.lead(until, ready);
+            }
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            if left.is_some_and(|left| left.is_zero()) {
+                self.leave(machine, now);
+                return None;
+            }
+            let signal = match machine.lane(group) {
+                Some(lane) => Arc::clone(&lane.signal),
+                None => return None,
+            };
+            machine.note_sleeper(group, true);
+            let step = left.unwrap_or(Duration::MAX).min(Duration::from_secs(10));
+            let woken = signal.wait_timeout(machine, step).unwrap_or_else(PoisonError::into_inner);
+            machine = woken.0;
+            machine.note_sleeper(group, false);
+        }
+    }
+
+    fn lead<T>(
+        &self,
+        until: Option<Instant>,
+        mut ready: impl FnMut(&mut Machine, Time) -> Option<T>,
+    ) -> Option<T> {
+        let mut wheel = self.wheel();
+        loop {
+            let mut machine = self.lock();
+            let now = self.now();
+            let count = self.turn(&mut machine, &mut wheel, now);
+            let got = ready(&mut machine, now);
+            let is_over = got.is_some() || until.is_some_and(|until| until <= Instant::now());
+            let calls_keeper = is_over && machine.resign();
+            let sent = self.leave(machine, now);
+            if calls_keeper {
+                self.keeper.notify_one();
+            }
+            if is_over {
+                return got;
+            }
+            if count == 0 && sent == 0 {
+                self.rest(&mut wheel, until);
+            }
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! Waiting for frames, or for a time.
+
+use std::os::fd::AsFd;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use wirefs_circuit::Time;
+use wirefs_raw::Ring;
+
+use super::engine::{Engine, LOOK, Wheel};
+
+/// A node over which something went so lately is not left alone for longer than [`LOOK`], so that who sends need not wake
+/// the leader for the times that follow from it.
+const LATELY: Duration = Duration::from_millis(50);
+
+impl Engine {
+    fn is_called(&self, wheel: &Wheel, now: Time) -> bool {
+        wheel.rings.iter().any(Ring::is_ready)
+            || self.nudged.load(Ordering::SeqCst)
+            || self.due.load(Ordering::Relaxed) <= now.0
+    }
+
+    /// Returns when there is something to do, at the latest at `until`: looks for a while, where that is worth it, and then
+    /// sleeps.
+    pub(super) fn rest(&self, wheel: &mut Wheel, until: Option<Instant>) {
+        let begun = self.now();
+        let worth = wheel.spin.worth();
+        let mut now = begun;
+        while now.since(begun) < worth {
+            if self.is_called(wheel, now) {
+                self.nudged.store(false, Ordering::SeqCst);
+                wheel.spin.note(now.since(begun));
+                return;
+            }
+            std::hint::spin_loop();
+            now = self.now();
+        }
+        self.sleep(wheel, now, until);
+        wheel.spin.note(self.now().since(begun));
+    }
+
+    fn sleep(&self, wheel: &mut Wheel, now: Time, until: Option<Instant>) {
+        let is_lively = now.since(wheel.last) < LATELY;
+        let most = if is_lively { now + LOOK } else { Time(u64::MAX) };
+        let machine = self.lock();
+        let due = Time(self.due.load(Ordering::Relaxed)).min(most);
+        let left = until.map_or(Duration::MAX, |until| until.saturating_duration_since(Instant::now()));
+        self.asleep_until.store(due.min(now + left).0.max(1), Ordering::SeqCst);
+        drop(machine);
+        // Whoever nudges after this sees that we sleep; who did before is seen here.
+        if !self.is_called(wheel, now) {
+            self.poll(due.since(now).min(left));
+        }
+        self.asleep_until.store(0, Ordering::SeqCst);
+        self.nudged.store(false, Ordering::SeqCst);
+        self.bell.clear();
+    }
+
+    /// Sleeps until a card has something or the bell rings.
+    pub(super) fn poll(&self, most: Duration) {
+        let mut fds: Vec<PollFd<'_>> = Vec::with_capacity(self.cards.len() + 1);
+        fds.push(PollFd::from_borrowed_fd(self.bell.as_fd(), PollFlags::IN));
+        fds.extend(self.cards.iter().map(|card| PollFd::new(&card.socket, PollFlags::IN)));
+        // An interrupted or impossible wait ends early; the caller looks around and comes again.
+        let _looked = poll(&mut fds, Timespec::try_from(most).ok().as_ref());
+    }
+}
