@@ -322,6 +322,11 @@ impl Circuits {
         self.mine.iter().chain(&self.theirs).map(held).sum()
     }
 
+    /// What has to be told to the peer and was not sent yet.
+    pub(crate) fn notices(&self) -> usize {
+        self.notices.len()
+    }
+
     /// Circuits that are open or not yet free on both sides.
     pub(crate) fn taken(&self) -> usize {
         self.mine.iter().chain(&self.theirs).filter(|place| !matches!(place.seat, Seat::Vacant)).count()

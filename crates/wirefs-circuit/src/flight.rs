@@ -11,7 +11,7 @@ use std::time::Duration;
 use wirefs_op::Time;
 
 use crate::address::Number;
-use crate::limits::{CONTENTS_MAX, FLIGHT_PACKETS_MAX, OVERTAKING_MAX, OVERTAKING_MIN};
+use crate::limits::{CONTENTS_MAX, FLIGHT_PACKETS_MAX, OVERTAKING_MAX, OVERTAKING_MIN, PACKET_BYTES_PLAIN};
 use crate::rate::Mark;
 use crate::rtt::Rtt;
 use crate::wire::part::Ack;
@@ -77,6 +77,10 @@ struct Sent {
     mark: Mark,
 }
 
+fn is_large(bytes: u64) -> bool {
+    bytes > PACKET_BYTES_PLAIN as u64
+}
+
 /// What became of packets.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
@@ -94,6 +98,10 @@ pub(crate) struct Report {
     pub(crate) rtt: Option<Duration>,
     /// The size of a packet that asked for it, and whether it arrived.
     pub(crate) sized: Option<(u64, bool)>,
+    /// Whether a packet larger than plain ones arrived that did not ask for its size.
+    pub(crate) has_large_arrived: bool,
+    /// How many such were lost.
+    pub(crate) large_lost: u32,
 }
 
 impl Report {
@@ -237,8 +245,9 @@ impl Flight {
         if is_largest {
             report.rtt = Some(now.since(sent.at));
         }
-        if sent.purpose == Purpose::Sizing {
-            report.sized = Some((sent.bytes, true));
+        match sent.purpose {
+            Purpose::Sizing => report.sized = Some((sent.bytes, true)),
+            Purpose::Silent | Purpose::Asking => report.has_large_arrived |= is_large(sent.bytes),
         }
     }
 
@@ -276,7 +285,10 @@ impl Flight {
         report.lost.extend(sent.contents.iter());
         match sent.purpose {
             Purpose::Sizing => report.sized = Some((sent.bytes, false)),
-            Purpose::Silent | Purpose::Asking => report.lost_bytes += sent.bytes,
+            Purpose::Silent | Purpose::Asking => {
+                report.lost_bytes += sent.bytes;
+                report.large_lost += u32::from(is_large(sent.bytes));
+            }
         }
     }
 

@@ -10,7 +10,9 @@ use crate::circuits::Circuits;
 use crate::config::Card;
 use crate::flight::Report;
 use crate::handshake::Secrets;
-use crate::limits::{CLOSING, CLOSING_WAIT, HANDSHAKE_WAIT_MAX, HANDSHAKE_WAIT_MIN, PATHS_MAX, SILENCE_MAX};
+use crate::limits::{
+    CLOSING, CLOSING_WAIT, HANDSHAKE_WAIT_MAX, HANDSHAKE_WAIT_MIN, PACE_STEP, PATHS_MAX, SILENCE_MAX,
+};
 use crate::output::Lost;
 use crate::path::{Path, Standing};
 use crate::seal::Secret;
@@ -232,7 +234,8 @@ impl Group {
             .iter()
             .enumerate()
             .filter(|(index, _)| open & 1 << index != 0 && self.circuits.has_work(*index as u8, open));
-        let paced = paced.filter_map(|(_, path)| path.as_ref()).map(|path| path.rate.next());
+        // Several packets at a time: to be called for each costs more than the packet.
+        let paced = paced.filter_map(|(_, path)| path.as_ref()).map(|path| path.rate.next() + PACE_STEP);
         self.paths().map(Path::deadline).chain(finish).chain(paced).fold(silence, Time::min)
     }
 

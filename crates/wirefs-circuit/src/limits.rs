@@ -50,6 +50,14 @@ pub const REQUEST_CREDIT_MAX: u64 = 256 << 10;
 pub const BULK_CREDIT_MAX: u64 = 4 << 20;
 /// Bytes that one group grants beyond the first credit of each circuit, in all.
 pub const CREDIT_POOL: u64 = 32 << 20;
+/// What a group has to tell its peer about circuits and did not send yet: several things of each circuit.
+pub const NOTICES_MAX: usize = 8 * CIRCUITS_MAX;
+/// Data that arrives in smaller pieces than this is put behind what is ready already, in bytes.
+pub const READY_BYTES_SMALL: usize = 256;
+/// Up to this size, in bytes.
+pub const READY_BYTES_JOINED: usize = 4_096;
+/// Hellos that one dial sends at once because it was given a cookie; later ones wait for their time.
+pub const COOKIES_MAX: u32 = 8;
 /// Pieces that a circuit keeps because an earlier one is missing.
 pub const PIECES_MAX: usize = 4_096;
 /// Bytes that a circuit takes from its user and still has to send or to see acknowledged.
@@ -92,12 +100,16 @@ pub const COOKIE_LIFE: Duration = Duration::from_secs(30);
 pub const WINDOW_PACKETS_MIN: u64 = 32;
 /// The most that a paced path sends at once to catch up, as the time that it lost.
 pub const BURST_MAX: Duration = Duration::from_millis(1);
+/// How much later than its next packet may leave a paced path is looked at: what gathered leaves together.
+pub const PACE_STEP: Duration = Duration::from_micros(100);
 /// Packets that may overtake one before it counts as lost, at first.
 pub const OVERTAKING_MIN: u64 = 3;
 /// Packets that may overtake one before it counts as lost, on a path that was seen to reorder.
 pub const OVERTAKING_MAX: u64 = 128;
 /// Tries of each packet size on a path that may carry larger packets.
 pub const SIZE_TRIES: u32 = 3;
+/// Larger packets that are lost in a row, while none arrives, after which a path counts as one that carries them no more.
+pub const LARGE_LOST_MAX: u32 = 6;
 /// How long a path is left alone after larger packets failed on it.
 pub const SIZE_WAIT: Duration = Duration::from_secs(30);
 
@@ -108,4 +120,5 @@ const _: () = assert!(GROUPS_MAX <= 256, "a group's slot has 8 bits");
 const _: () = assert!(CIRCUITS_MAX <= 1 << 12, "a circuit's slot has 12 bits");
 const _: () = assert!(HALF_OPEN_MAX < GROUPS_MAX, "strangers never fill the table");
 const _: () = assert!(REPLAY_PACKETS.is_multiple_of(64), "the window consists of whole words");
+const _: () = assert!(PACE_STEP.as_nanos() < BURST_MAX.as_nanos(), "what gathered may be caught up");
 const _: () = assert!(SEND_BYTES_MAX >= BULK_CREDIT_MAX, "a sender can use all credit that it is given");

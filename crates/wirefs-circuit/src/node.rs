@@ -134,7 +134,7 @@ impl Node {
         match kind {
             Kind::Hello if !self.is_accepting => Err(Refused::Unwelcome),
             Kind::Hello => self.take_hello(now, way, group, packet),
-            Kind::Cookie => self.take_cookie(now, group, packet),
+            Kind::Cookie => self.take_cookie(now, way, group, packet),
             Kind::Reply => self.take_reply(now, way, group, packet),
             Kind::Finish => self.take_finish(now, way, group, packet),
             Kind::Sealed { path } => {

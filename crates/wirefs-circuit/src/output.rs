@@ -104,6 +104,8 @@ pub enum PeerFault {
     End,
     /// It acknowledged what was never sent.
     Acknowledged,
+    /// It has us say more about circuits than there could be to say.
+    Flood,
 }
 
 /// Why a driver's call cannot be.

@@ -168,13 +168,21 @@ impl Path {
     }
 
     /// Learns from what became of packets.
-    fn learn(&mut self, now: Time, report: &Report) {
+    fn learn(&mut self, now: Time, report: &mut Report) {
         let flying = self.flight.flying_bytes();
         let shortest = self.rtt.shortest();
         self.rate.learn(now, report.arrived_bytes, report.lost_bytes, report.newest, flying, shortest);
-        if let Some((bytes, arrived)) = report.sized {
+        self.learn_size(now, report);
+    }
+
+    /// Learns from what became of packets for their size, once.
+    pub(crate) fn learn_size(&mut self, now: Time, report: &mut Report) {
+        if let Some((bytes, arrived)) = report.sized.take() {
             self.sizing.learn(now, bytes as usize, arrived);
         }
+        let (arrived, lost) =
+            (std::mem::take(&mut report.has_large_arrived), std::mem::take(&mut report.large_lost));
+        self.sizing.watch(now, arrived, lost);
     }
 
     /// When the peer is asked, or asked again.
@@ -189,7 +197,7 @@ impl Path {
     /// The next time at which something happens of itself.
     pub(crate) fn deadline(&self) -> Time {
         let loss = self.flight.loss_at();
-        let sizing = self.sizing.deadline().filter(|_| self.is_live());
+        let sizing = self.sizing.deadline().filter(|_| self.is_live() && !self.flight.is_full());
         [loss, self.owed.due, sizing].into_iter().flatten().fold(self.question_at(), Time::min)
     }
 
@@ -203,9 +211,7 @@ impl Path {
             return false;
         }
         let died = self.ask(now, others_live, report);
-        if let Some((bytes, false)) = report.sized {
-            self.sizing.learn(now, bytes as usize, false);
-        }
+        self.learn_size(now, report);
         died
     }
 

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 
-use crate::limits::{CREDIT_FIRST, PIECES_MAX};
+use crate::limits::{CREDIT_FIRST, PIECES_MAX, READY_BYTES_JOINED, READY_BYTES_SMALL};
 
 /// What a peer may not send on a circuit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,21 +89,45 @@ impl Receiving {
             self.join();
             return Ok(true);
         }
-        // A longer piece at the same place takes the shorter one's; other overlaps are cut when they are joined.
-        let is_longer = self.pieces.get(&offset).is_none_or(|piece| piece.len() < bytes.len());
-        if is_longer {
-            let piece = Bytes::copy_from_slice(bytes);
-            self.piece_bytes += piece.len() as u64;
-            let shorter = self.pieces.insert(offset, piece);
-            self.piece_bytes -= shorter.map_or(0, |piece| piece.len() as u64);
-        }
+        self.keep(offset, end, bytes);
         Ok(is_news)
+    }
+
+    /// Keeps what no other piece has: what is held is never more than what was granted.
+    fn keep(&mut self, mut start: u64, mut end: u64, bytes: &[u8]) {
+        let first = start;
+        if let Some((before, piece)) = self.pieces.range(..=start).next_back() {
+            start = start.max(before + piece.len() as u64);
+        }
+        while let Some((&at, piece)) = self.pieces.range(start..).next().filter(|(at, _)| **at < end) {
+            let length = piece.len() as u64;
+            if at + length > end {
+                end = at;
+                break;
+            }
+            self.pieces.remove(&at);
+            self.piece_bytes -= length;
+        }
+        let new = bytes.get((start - first) as usize..end.saturating_sub(first) as usize).unwrap_or_default();
+        if !new.is_empty() {
+            self.piece_bytes += new.len() as u64;
+            self.pieces.insert(start, Bytes::copy_from_slice(new));
+        }
     }
 
     fn make_ready(&mut self, bytes: Bytes) {
         self.next += bytes.len() as u64;
         self.ready_bytes += bytes.len() as u64;
-        self.ready.push_back(bytes);
+        match self.ready.back_mut() {
+            // Each piece costs more than its bytes: many tiny ones would hold far more than was granted.
+            Some(last) if bytes.len() < READY_BYTES_SMALL && last.len() < READY_BYTES_JOINED => {
+                let joined = std::mem::take(last).try_into_mut();
+                let mut joined = joined.unwrap_or_else(|shared| BytesMut::from(&*shared));
+                joined.extend_from_slice(&bytes);
+                *last = joined.freeze();
+            }
+            Some(_) | None => self.ready.push_back(bytes),
+        }
     }
 
     /// Moves the pieces that follow without a gap.
@@ -118,7 +142,7 @@ impl Receiving {
         }
     }
 
-    /// Gives what is next, in the pieces in which it came.
+    /// Gives what is next, in the pieces in which it came; tiny ones together.
     pub(crate) fn read(&mut self) -> Option<Bytes> {
         let bytes = self.ready.pop_front()?;
         self.ready_bytes -= bytes.len() as u64;

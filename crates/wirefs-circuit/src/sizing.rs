@@ -2,7 +2,7 @@
 
 use wirefs_op::Time;
 
-use crate::limits::{PACKET_BYTES_PLAIN, SIZE_TRIES, SIZE_WAIT};
+use crate::limits::{LARGE_LOST_MAX, PACKET_BYTES_PLAIN, SIZE_TRIES, SIZE_WAIT};
 
 /// Sizes that are tried where the card's own does not pass, from the largest down, in bytes: what switches are set to.
 const SIZES: [usize; 4] = [9_000, 8_000, 4_000, 2_000];
@@ -16,6 +16,8 @@ pub(crate) struct Sizing {
     tries: u32,
     is_out: bool,
     not_before: Time,
+    /// Large packets that were lost since one arrived.
+    lost: u32,
 }
 
 impl Sizing {
@@ -23,7 +25,7 @@ impl Sizing {
     pub(crate) fn new(most: usize) -> Sizing {
         let wanted = (most > PACKET_BYTES_PLAIN).then_some(most);
         let bytes = most.min(PACKET_BYTES_PLAIN);
-        Sizing { bytes, most, wanted, tries: 0, is_out: false, not_before: Time::default() }
+        Sizing { bytes, most, wanted, tries: 0, is_out: false, not_before: Time::default(), lost: 0 }
     }
 
     /// The largest packet that is known to pass, in bytes.
@@ -67,9 +69,19 @@ impl Sizing {
         }
     }
 
+    /// Notes what became of large packets with data. Where only these are lost the path seems as good as before, since small
+    /// ones are acknowledged: it has changed all the same.
+    pub(crate) fn watch(&mut self, now: Time, has_arrived: bool, lost: u32) {
+        self.lost = if has_arrived { 0 } else { self.lost.saturating_add(lost) };
+        if self.lost >= LARGE_LOST_MAX {
+            self.fall_back(now);
+        }
+    }
+
     /// Goes back to plain packets: larger ones seem to pass no more. They are tried again later.
     pub(crate) fn fall_back(&mut self, now: Time) {
         self.is_out = false;
+        self.lost = 0;
         if self.bytes > PACKET_BYTES_PLAIN {
             self.bytes = PACKET_BYTES_PLAIN;
             self.wanted = Some(self.most);

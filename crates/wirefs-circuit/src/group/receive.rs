@@ -8,7 +8,7 @@ use crate::config::Card;
 use crate::counters::Refused;
 use crate::flight::Report;
 use crate::group::{Group, PathChange};
-use crate::limits::PATHS_MAX;
+use crate::limits::{NOTICES_MAX, PATHS_MAX};
 use crate::output::{Lost, PeerFault};
 use crate::wire::header;
 use crate::wire::part::{Ack, Part, Parts};
@@ -116,6 +116,9 @@ impl Group {
                 Part::Free(number) => self.circuits.peer_free(number),
                 Part::Close => self.close(now, Lost::PeerClosed),
             }
+        }
+        if self.circuits.notices() > NOTICES_MAX {
+            return Err(PeerFault::Flood);
         }
         Ok(Ok(()))
     }

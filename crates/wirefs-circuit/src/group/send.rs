@@ -52,7 +52,7 @@ impl Group {
         }
         if path.is_live()
             && !path.flight.is_full()
-            && let Some(bytes) = path.sizing.probe(now)
+            && let Some(bytes) = path.sizing.probe(now).filter(|bytes| *bytes <= buffer.len())
         {
             return self.fill_sizing(index, bytes, buffer);
         }
@@ -185,6 +185,7 @@ impl Group {
             }
         };
         path.flight.push(now, bytes as u64, filled.purpose, filled.contents, mark, &mut report);
+        path.learn_size(now, &mut report);
         let destination = path.way.remote;
         self.settle(report);
         Some(Departure { destination, bytes })

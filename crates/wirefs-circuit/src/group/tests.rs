@@ -129,3 +129,28 @@ fn nonsense_under_a_good_seal_ends_the_group_and_is_blamed() {
         assert_eq!(victim.group.open(Class::Bulk), None);
     }
 }
+
+#[test]
+fn flood_of_resets_is_blamed_and_bounded() {
+    // Of places that were never used, each generation in turn: each has to be freed.
+    let mut victim = Victim::new();
+    let mut generations = [0u16; 64];
+    for round in 0..2_000 {
+        let mut room = [0; 1_400];
+        let mut writer = Writer::new(&mut room);
+        while writer.left() >= 5 {
+            let slot = (round * 7 + writer.bytes()) % generations.len();
+            let number = Number::new(Side::Dialler, Class::Bulk, slot, generations[slot]);
+            generations[slot] = generations[slot].wrapping_add(1);
+            writer.notice(RESET, number);
+        }
+        let bytes = writer.bytes();
+        victim.suffer(&room[..bytes]);
+        assert!(victim.group.circuits.notices() <= crate::limits::NOTICES_MAX + 300);
+        if victim.faults() {
+            assert_eq!(victim.group.lost(), Some(Lost::Fault(crate::output::PeerFault::Flood)));
+            return;
+        }
+    }
+    panic!("nobody was blamed");
+}

@@ -9,7 +9,7 @@ use crate::cookie::{COOKIE_BYTES, NO_COOKIE};
 use crate::counters::Refused;
 use crate::group::Group;
 use crate::handshake::{self, HandshakeKey, Hello};
-use crate::limits::{HANDSHAKE_MAX, HANDSHAKE_WAIT_MAX, HANDSHAKE_WAIT_MIN, STRANGERS_MAX};
+use crate::limits::{COOKIES_MAX, HANDSHAKE_MAX, HANDSHAKE_WAIT_MAX, HANDSHAKE_WAIT_MIN, STRANGERS_MAX};
 use crate::node::{Node, Slot};
 use crate::output::{DialFault, Output};
 
@@ -19,6 +19,8 @@ pub(super) struct Dialling {
     expected: Option<NodeKey>,
     key: Option<HandshakeKey>,
     cookie: [u8; COOKIE_BYTES],
+    /// Cookies for which a hello was sent at once.
+    cookies: u32,
     /// The way that the next hello takes.
     turn: usize,
     next: Time,
@@ -35,6 +37,7 @@ impl Dialling {
             expected,
             key: None,
             cookie: NO_COOKIE,
+            cookies: 0,
             turn: 0,
             next: now,
             wait: HANDSHAKE_WAIT_MIN,
@@ -77,19 +80,30 @@ impl Node {
         self.queue(way, hello.encode().into());
     }
 
-    /// The peer wants to see that we receive at our address: the same hello again, with its cookie.
-    pub(super) fn take_cookie(&mut self, now: Time, id: GroupId, packet: &[u8]) -> Result<(), Refused> {
+    /// The peer wants to see that we receive at our address: the same hello again, with its cookie. Anybody can say so, so it
+    /// hurries us a few times only.
+    pub(super) fn take_cookie(
+        &mut self,
+        now: Time,
+        way: Way,
+        id: GroupId,
+        packet: &[u8],
+    ) -> Result<(), Refused> {
         let cookie = handshake::decode_cookie(packet).ok_or(Refused::Malformed)?;
         let Some(Slot::Dialling(dialling)) = self.table.slot(id) else {
             return Err(Refused::Unknown);
         };
+        let turn = dialling.ways.iter().position(|known| *known == way).ok_or(Refused::Forged)?;
         if dialling.cookie == cookie {
             return Ok(());
         }
         dialling.cookie = cookie;
         // The way that asked is the one that is told.
-        let ways = dialling.ways.len();
-        dialling.turn = (dialling.turn + ways - 1) % ways;
+        dialling.turn = turn;
+        if dialling.cookies >= COOKIES_MAX {
+            return Ok(());
+        }
+        dialling.cookies += 1;
         dialling.next = now;
         self.tick_dialling(now, id);
         Ok(())

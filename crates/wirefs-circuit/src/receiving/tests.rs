@@ -83,3 +83,31 @@ proptest! {
         prop_assert_eq!(receiving.held_bytes(), 0);
     }
 }
+
+#[test]
+fn pieces_that_overlap_hold_no_more_than_was_granted() {
+    let mut receiving = Receiving::new();
+    let long = vec![7; 8_000];
+    for offset in 1..1_000 {
+        receiving.insert(offset, &long, false).unwrap();
+    }
+    assert_eq!(receiving.held_bytes(), 8_998);
+    receiving.insert(20_000, &long, false).unwrap();
+    receiving.insert(10_000, &vec![7; 20_000], false).unwrap();
+    receiving.insert(8_999, &long, false).unwrap();
+    assert_eq!(receiving.held_bytes(), 29_999);
+    assert_eq!(receiving.insert(2, &[7], true), Err(Breach::End), "more came already");
+    receiving.insert(0, &[7], false).unwrap();
+    assert!(read_all(&mut receiving) == vec![7; 30_000]);
+}
+
+#[test]
+fn tiny_pieces_are_put_together() {
+    let mut receiving = Receiving::new();
+    let bytes: Vec<u8> = (0..CREDIT_FIRST).map(|at| (at * 7) as u8).collect();
+    for (at, byte) in bytes.iter().enumerate() {
+        receiving.insert(at as u64, &[*byte], false).unwrap();
+    }
+    assert!(receiving.ready.len() <= bytes.len() / READY_BYTES_JOINED, "{}", receiving.ready.len());
+    assert_eq!(read_all(&mut receiving), bytes);
+}

@@ -31,3 +31,16 @@ fn larger_packets_are_tried_again_later_when_they_pass_no_more() {
     assert_eq!((sizing.bytes(), sizing.probe(Time(5))), (1_500, None));
     assert_eq!(sizing.probe(Time(5) + SIZE_WAIT), Some(9_000));
 }
+
+#[test]
+fn large_packets_that_are_lost_while_none_arrives_are_given_up() {
+    let mut sizing = Sizing::new(9_000);
+    sizing.learn(Time(0), 9_000, true);
+    for _ in 0..10 {
+        sizing.watch(Time(1), false, LARGE_LOST_MAX - 1);
+        sizing.watch(Time(1), true, 1);
+    }
+    assert_eq!(sizing.bytes(), 9_000, "some are lost on any cable");
+    (0..LARGE_LOST_MAX).for_each(|_| sizing.watch(Time(2), false, 1));
+    assert_eq!(sizing.bytes(), PACKET_BYTES_PLAIN);
+}

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use wirefs_circuit::limits::{
-    CIRCUITS_MAX, HALF_OPEN_MAX, HANDSHAKE_MAX, KEYS_MAX, REQUEST_CREDIT_MAX, SEND_BYTES_MAX, SILENCE_MAX,
+    CIRCUITS_MAX, COOKIES_MAX, HALF_OPEN_MAX, HANDSHAKE_MAX, KEYS_MAX, REQUEST_CREDIT_MAX, SEND_BYTES_MAX,
+    SILENCE_MAX,
 };
 use wirefs_circuit::{CardId, Class, DialFault, Lost, Misuse, Node, Output, Read, Trust, Way};
 use wirefs_lab::random::Random;
@@ -274,4 +275,25 @@ fn node_that_restarts_is_joined_anew() {
     pair.groups = [0, 1].map(|node| joined(&pair.told, node).unwrap());
     let circuit = pair.open(Class::Request);
     pair.echo(circuit, 10);
+}
+
+#[test]
+fn cookies_that_nobody_asked_for_make_no_flood_of_hellos() {
+    let mut world = world();
+    world.each_lane(|_| true, |lane| lane.cut());
+    dial(&mut world, Some(1));
+    world.settle();
+    let (_, hello) = world.tap.first().unwrap().clone();
+    let before = world.frames;
+    for number in 0..1_000u16 {
+        let mut cookie = [&[0x21][..], &hello[1..4], &[7; 16]].concat();
+        cookie[4..6].copy_from_slice(&number.to_le_bytes());
+        // Half of them from where nobody was dialled.
+        let source = address(1 + (number % 2) as u8, 0);
+        let now = world.now;
+        world.nodes[0].receive(now, CardId(0), source, &mut cookie);
+        world.settle();
+    }
+    assert!(world.frames - before <= u64::from(COOKIES_MAX), "{}", world.frames - before);
+    assert!(world.nodes[0].counters().forged >= 500);
 }

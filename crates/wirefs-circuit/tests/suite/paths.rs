@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use wirefs_circuit::limits::SIZE_WAIT;
 use wirefs_circuit::{Class, Output};
 use wirefs_lab::{LaneProfile, Probability};
 
@@ -164,4 +165,25 @@ fn distance_does_not_keep_a_card_from_being_used_up() {
     let circuit = pair.open(Class::Request);
     let took = (0..20).map(|_| pair.echo(circuit, 64)).max().unwrap();
     assert!(took < us(300), "{took:?}");
+}
+
+#[test]
+fn path_that_carries_large_packets_no_more_goes_on_with_plain_ones() {
+    // With one card the question whether it lives is lost in a large packet too; with two it travels alone, and is answered.
+    for cards in [1, 2] {
+        let mut pair = Pair::new(cards, 9_000, &wire(MBIT_200));
+        let circuit = pair.open(Class::Bulk);
+        pair.pump(circuit, seconds(1));
+        let sizes = |pair: &mut Pair| pair.world.nodes[0].packet_bytes(pair.groups[0])[0].1;
+        assert_eq!(sizes(&mut pair), 9_000);
+        pair.world.segment_bytes[0] = 1_500;
+        let (_, gap) = pair.pump(circuit, seconds(1));
+        assert!(gap <= ms(300), "{gap:?}");
+        assert_eq!(sizes(&mut pair), 1_500, "with {cards}");
+        let (bytes, _) = pair.pump(circuit, seconds(1));
+        assert!(bytes >= TCP_BYTES * u64::from(cards) * 9 / 10, "{bytes} over {cards}");
+        pair.world.segment_bytes[0] = 9_000;
+        pair.pass(SIZE_WAIT + seconds(1));
+        assert_eq!(sizes(&mut pair), 9_000, "and back when they pass again");
+    }
 }
