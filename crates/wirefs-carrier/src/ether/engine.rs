@@ -153,8 +153,9 @@ impl Engine {
         }
     }
 
-    /// Takes what the cards have, and lets time pass. Returns how many frames there were.
-    pub(super) fn turn(&self, machine: &mut Machine, wheel: &mut Wheel, now: Time) -> usize {
+    /// Takes what the cards have, and lets time pass. Returns how many frames there were, and whether it was time for
+    /// something.
+    pub(super) fn turn(&self, machine: &mut Machine, wheel: &mut Wheel, now: Time) -> (usize, bool) {
         let mut count = 0;
         for (index, ring) in wheel.rings.iter_mut().enumerate() {
             // CARDS_MAX is at most 255.
@@ -167,11 +168,12 @@ impl Engine {
         if count > 0 {
             wheel.last = now;
         }
-        if self.due.load(Ordering::Relaxed) <= now.0 {
+        let is_due = self.due.load(Ordering::Relaxed) <= now.0;
+        if is_due {
             machine.tick(now);
         }
         machine.settle(now);
-        count
+        (count, is_due)
     }
 
     /// Waits until `ready` says something, at most until `until`; turns the node meanwhile, if nobody else does who waits.
@@ -194,7 +196,7 @@ impl Engine {
                 machine.lead(Leader::Waiter);
                 // It may be the keeper that sleeps; now it is nobody.
                 self.asleep_until.store(0, Ordering::SeqCst);
-                self.leave(machine, now);
+                drop(machine);
                 return self.lead(until, ready);
             }
             let left = until.map(|until| until.saturating_duration_since(Instant::now()));
@@ -223,11 +225,17 @@ impl Engine {
         loop {
             let mut machine = self.lock();
             let now = self.now();
-            let count = self.turn(&mut machine, &mut wheel, now);
+            let (count, is_due) = self.turn(&mut machine, &mut wheel, now);
             let got = ready(&mut machine, now);
             let is_over = got.is_some() || until.is_some_and(|until| until <= Instant::now());
             let calls_keeper = is_over && machine.resign();
-            let sent = self.leave(machine, now);
+            // Where nothing happened nothing is to be sent that was not sent by whoever made it so.
+            let sent = if count > 0 || is_due || is_over {
+                self.leave(machine, now)
+            } else {
+                drop(machine);
+                0
+            };
             if calls_keeper {
                 self.keeper.notify_one();
             }

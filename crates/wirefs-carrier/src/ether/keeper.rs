@@ -69,7 +69,7 @@ fn keep(engine: &Engine, term: u64, mut end: Option<Instant>) {
             return;
         }
         let now = engine.now();
-        let count = engine.turn(&mut machine, &mut wheel, now);
+        let (count, _) = engine.turn(&mut machine, &mut wheel, now);
         if machine.is_ending {
             let end = *end.get_or_insert_with(|| Instant::now() + FAREWELL);
             if machine.is_quiet() || end <= Instant::now() {

@@ -25,6 +25,9 @@ impl EtherSink {
 
 impl FrameSink for EtherSink {
     fn send(&mut self, queue: &mut VecDeque<Frame>) -> Result<SendProgress, CarrierLost> {
+        if queue.is_empty() && self.partial.is_empty() {
+            return Ok(SendProgress::Drained);
+        }
         loop {
             let progress = self
                 .handle
