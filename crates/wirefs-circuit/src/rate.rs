@@ -123,13 +123,13 @@ impl Rate {
             let mut paced = rate.saturating_mul(self.gain()) / 100;
             if self.phase == Phase::Start {
                 // Short messages say little about the path: the first window leaves within one round trip.
-                let window = u128::from(WINDOW_PACKETS_MIN) * PACKET_BYTES_PLAIN as u128 * 1_000_000_000;
-                let first = window / shortest.as_nanos().max(1);
-                paced = paced.max(u64::try_from(first).unwrap_or(u64::MAX));
+                let window = WINDOW_PACKETS_MIN * PACKET_BYTES_PLAIN as u64;
+                let nanos = u64::try_from(shortest.as_nanos()).unwrap_or(u64::MAX);
+                paced = paced.max(scaled(window, 1_000_000_000, nanos));
             }
-            let span = u128::from(bytes) * 1_000_000_000 / u128::from(paced.max(1));
+            let span = scaled(bytes, 1_000_000_000, paced);
             let caught_up = Time(now.0.saturating_sub(BURST_MAX.as_nanos() as u64));
-            let span = Duration::from_nanos(u64::try_from(span).unwrap_or(u64::MAX));
+            let span = Duration::from_nanos(span);
             self.next = self.next.max(caught_up) + span;
         }
         Mark {
@@ -183,8 +183,8 @@ impl Rate {
         if span.is_zero() || span < shortest {
             return;
         }
-        let bytes = u128::from(self.delivered - mark.delivered.min(self.delivered));
-        let rate = u64::try_from(bytes * 1_000_000_000 / span.as_nanos()).unwrap_or(u64::MAX);
+        let bytes = self.delivered - mark.delivered.min(self.delivered);
+        let rate = scaled(bytes, 1_000_000_000, u64::try_from(span.as_nanos()).unwrap_or(u64::MAX));
         if mark.is_idle && self.measured().is_some_and(|best| rate < best) {
             return;
         }
@@ -237,7 +237,16 @@ impl Rate {
 
 /// Bytes that a rate carries in this time.
 fn bytes_in(rate: u64, span: Duration) -> u64 {
-    u64::try_from(u128::from(rate) * span.as_nanos() / 1_000_000_000).unwrap_or(u64::MAX)
+    let nanos = u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
+    scaled(rate, nanos, 1_000_000_000)
+}
+
+/// `a * b / c`. Nearly always the product has room in 64 bits, whose division costs a tenth; this is asked for each packet.
+fn scaled(a: u64, b: u64, c: u64) -> u64 {
+    match a.checked_mul(b) {
+        Some(product) => product / c.max(1),
+        None => u64::try_from(u128::from(a) * u128::from(b) / u128::from(c.max(1))).unwrap_or(u64::MAX),
+    }
 }
 
 #[cfg(test)]

@@ -61,3 +61,11 @@ fn user_that_sends_little_does_not_make_a_path_slow() {
     }
     assert!(rate.measured().unwrap() >= before * 9 / 10, "{:?} of {before}", rate.measured());
 }
+
+#[test]
+fn scaled_is_the_same_whether_the_product_has_room_or_not() {
+    assert_eq!(scaled(1_500, 1_000_000_000, 7), 214_285_714_285);
+    assert_eq!(scaled(u64::MAX, 1_000, 1_000), u64::MAX);
+    assert_eq!(scaled(u64::MAX, 2, 1), u64::MAX, "at most");
+    assert_eq!(scaled(5, 5, 0), 25, "nobody divides by nothing");
+}
