@@ -44,8 +44,11 @@ pub(super) struct Engine {
     pub(super) nudged: AtomicBool,
     /// Wakes the leader.
     pub(super) bell: Bell,
-    /// Wakes the keeper.
+    /// Wakes the keeper when it watches.
     pub(super) keeper: Condvar,
+    /// Wakes the keeper when it led and slept, whether it still leads or not.
+    pub(super) keeper_bell: Bell,
+    pub(super) is_keeper_asleep: AtomicBool,
     /// Rings while peers wait to be accepted.
     pub(super) door: Bell,
 }
@@ -62,6 +65,8 @@ impl Engine {
             nudged: AtomicBool::new(false),
             bell: Bell::new()?,
             keeper: Condvar::new(),
+            keeper_bell: Bell::new()?,
+            is_keeper_asleep: AtomicBool::new(false),
             door: Bell::new()?,
         })
     }
@@ -151,6 +156,15 @@ impl Engine {
         if self.asleep_until.load(Ordering::SeqCst) != 0 {
             self.bell.ring();
         }
+        self.wake_keeper();
+    }
+
+    /// Has the keeper look who leads, if it led and sleeps. One from which the lead was taken in its sleep would sleep on
+    /// when nobody leads any more.
+    fn wake_keeper(&self) {
+        if self.is_keeper_asleep.swap(false, Ordering::SeqCst) {
+            self.keeper_bell.ring();
+        }
     }
 
     /// Takes what the cards have, and lets time pass. Returns how many frames there were, and whether it was time for
@@ -188,9 +202,16 @@ impl Engine {
         loop {
             let now = self.now();
             machine.settle(now);
-            if let Some(got) = ready(&mut machine, now) {
+            let got = ready(&mut machine, now);
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            if got.is_some() || left.is_some_and(|left| left.is_zero()) {
+                // It may have been called to lead.
+                let calls_keeper = machine.pass_on();
                 self.leave(machine, now);
-                return Some(got);
+                if calls_keeper {
+                    self.keeper.notify_one();
+                }
+                return got;
             }
             if machine.leader != Leader::Waiter {
                 machine.lead(Leader::Waiter);
@@ -198,11 +219,6 @@ impl Engine {
                 self.asleep_until.store(0, Ordering::SeqCst);
                 drop(machine);
                 return self.lead(until, ready);
-            }
-            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-            if left.is_some_and(|left| left.is_zero()) {
-                self.leave(machine, now);
-                return None;
             }
             let signal = match machine.lane(group) {
                 Some(lane) => Arc::clone(&lane.signal),
@@ -240,6 +256,7 @@ impl Engine {
                 self.keeper.notify_one();
             }
             if is_over {
+                self.wake_keeper();
                 return got;
             }
             if count == 0 && sent == 0 {

@@ -94,12 +94,16 @@ fn sleep(engine: &Engine, term: u64, most: Duration) {
     }
     let due = Time(engine.due.load(Ordering::Relaxed)).min(now + most);
     engine.asleep_until.store(due.0.max(1), Ordering::SeqCst);
+    // Whoever nudges, or takes the lead and leaves it, sees from now on that there is a sleeper to be woken.
+    engine.is_keeper_asleep.store(true, Ordering::SeqCst);
     let is_nudged = engine.nudged.load(Ordering::SeqCst);
     drop(machine);
     if !is_nudged && due > now {
-        engine.poll(due.since(now));
+        engine.poll(&engine.keeper_bell, due.since(now));
     }
     let machine = engine.lock();
+    engine.is_keeper_asleep.store(false, Ordering::SeqCst);
+    engine.keeper_bell.clear();
     if machine.term == term {
         engine.asleep_until.store(0, Ordering::SeqCst);
         engine.nudged.store(false, Ordering::SeqCst);

@@ -331,6 +331,14 @@ impl Machine {
     /// Ends the term of the leader. Returns whether the keeper has to be called.
     pub(super) fn resign(&mut self) -> bool {
         self.lead(Leader::Nobody);
+        self.pass_on()
+    }
+
+    /// Calls a thread that may lead, where nobody does. Returns whether that has to be the keeper.
+    pub(super) fn pass_on(&mut self) -> bool {
+        if self.leader != Leader::Nobody {
+            return false;
+        }
         if self.sleepers > 0
             && let Some(lane) = self.lanes.values().find(|lane| lane.sleepers > 0)
         {

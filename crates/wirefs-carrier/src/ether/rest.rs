@@ -8,6 +8,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use wirefs_circuit::Time;
 use wirefs_raw::Ring;
 
+use super::bell::Bell;
 use super::engine::{Engine, LOOK, Wheel};
 
 /// A node over which something went so lately is not left alone for longer than [`LOOK`], so that who sends need not wake
@@ -50,7 +51,7 @@ impl Engine {
         drop(machine);
         // Whoever nudges after this sees that we sleep; who did before is seen here.
         if !self.is_called(wheel, now) {
-            self.poll(due.since(now).min(left));
+            self.poll(&self.bell, due.since(now).min(left));
         }
         self.asleep_until.store(0, Ordering::SeqCst);
         self.nudged.store(false, Ordering::SeqCst);
@@ -58,9 +59,9 @@ impl Engine {
     }
 
     /// Sleeps until a card has something or the bell rings.
-    pub(super) fn poll(&self, most: Duration) {
+    pub(super) fn poll(&self, bell: &Bell, most: Duration) {
         let mut fds: Vec<PollFd<'_>> = Vec::with_capacity(self.cards.len() + 1);
-        fds.push(PollFd::from_borrowed_fd(self.bell.as_fd(), PollFlags::IN));
+        fds.push(PollFd::from_borrowed_fd(bell.as_fd(), PollFlags::IN));
         fds.extend(self.cards.iter().map(|card| PollFd::new(&card.socket, PollFlags::IN)));
         // An interrupted or impossible wait ends early; the caller looks around and comes again.
         let _looked = poll(&mut fds, Timespec::try_from(most).ok().as_ref());

@@ -207,3 +207,16 @@ fn a_peer_whose_cable_is_gone_is_found_out() {
     }
     assert!(!client.sink.wait_writable(Duration::from_secs(1)).is_ok_and(|ready| ready));
 }
+
+/// The keeper sleeps without end while there is no peer; who dials takes the lead from it, and leaves it to nobody.
+#[test]
+fn a_node_ends_though_the_lead_was_taken_from_its_keeper_in_its_sleep() {
+    for _ in 0..10 {
+        let world = Ether::new();
+        for _ in 0..5 {
+            let (client, server) = world.connect();
+            drop((server, client));
+        }
+        drop(world);
+    }
+}
