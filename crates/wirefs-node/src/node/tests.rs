@@ -1,0 +1,6 @@
+//! Nodes in a simulated network.
+
+mod attacks;
+mod names;
+mod troubles;
+pub(crate) mod world;
