@@ -10,6 +10,7 @@ use super::cipher::{Incoming, Outgoing};
 use super::config;
 use super::handshake::{self, HandshakeError};
 use super::identity::Identity;
+use super::key::PublicKey;
 use super::known_hosts::{KnownHost, KnownHosts};
 use super::session::Session;
 use super::shared::Established;
@@ -25,20 +26,37 @@ use crate::lost::CarrierLost;
 pub struct TlsDial {
     host: HostPort,
     identity: Arc<Identity>,
-    known_hosts: KnownHosts,
+    known: Known,
     timeout: Duration,
+}
+
+/// Whence the server's key is known.
+#[derive(Clone, Debug)]
+enum Known {
+    /// From a file, which takes it down at the first meeting.
+    File(KnownHosts),
+    /// The caller says so.
+    Key(PublicKey),
 }
 
 impl TlsDial {
     /// Will dial `host` as `identity`, giving connection and handshake `timeout` together.
     pub fn new(host: HostPort, identity: Arc<Identity>, known_hosts: KnownHosts, timeout: Duration) -> Self {
-        Self { host, identity, known_hosts, timeout }
+        Self { host, identity, known: Known::File(known_hosts), timeout }
+    }
+
+    /// Will dial `host`, which must have this key, and pins nothing.
+    pub fn expecting(host: HostPort, identity: Arc<Identity>, key: PublicKey, timeout: Duration) -> Self {
+        Self { host, identity, known: Known::Key(key), timeout }
     }
 
     fn connect(&self, awaits_greeting: bool) -> Result<Carrier, DialError> {
         let deadline = Instant::now() + self.timeout;
         let host = self.host.to_string();
-        let known = self.known_hosts.find(&host)?;
+        let known = match &self.known {
+            Known::File(known_hosts) => known_hosts.find(&host)?,
+            Known::Key(key) => Some(KnownHost { key: *key, line: 0 }),
+        };
         let verifier = Arc::new(PinVerifier::new(known.as_ref().map(|known| known.key)));
 
         let socket = connect(&self.host, deadline)?.into();
@@ -49,11 +67,11 @@ impl TlsDial {
 
         let identity = session.peer_key();
         let mut peer = PeerInfo { identity, ..PeerInfo::plain("tcp+tls", format!("tls://{host}")) };
-        if let (None, Some(key)) = (&known, identity) {
-            match self.known_hosts.pin(&host, key)? {
+        if let (None, Some(key), Known::File(known_hosts)) = (&known, identity, &self.known) {
+            match known_hosts.pin(&host, key)? {
                 Some(known) if known.key != key => return Err(self.key_changed(&known, &verifier)),
                 Some(_) => {}
-                None => peer.pinned_in = Some(self.known_hosts.path().to_owned()),
+                None => peer.pinned_in = Some(known_hosts.path().to_owned()),
             }
         }
         let established =
@@ -99,11 +117,15 @@ impl TlsDial {
     }
 
     fn key_changed(&self, known: &KnownHost, verifier: &PinVerifier) -> DialError {
+        let Known::File(known_hosts) = &self.known else {
+            let error = "its key is not that of the node that is expected there".to_owned();
+            return DialError::Handshake { address: self.host.to_string(), error };
+        };
         DialError::HostKeyChanged {
             host: self.host.to_string(),
             known: known.key.fingerprint(),
             shown: verifier.shown().unwrap_or(known.key).fingerprint(),
-            file: self.known_hosts.path().to_owned(),
+            file: known_hosts.path().to_owned(),
             line: known.line,
         }
     }

@@ -94,6 +94,13 @@ impl Identity {
         self.public
     }
 
+    /// Signs a message of another protocol with the private half: it must begin with what it is for, and not as what TLS signs
+    /// does, with 64 spaces. `None`: the key cannot sign, which it always can.
+    pub fn sign(&self, message: &[u8]) -> Option<[u8; 64]> {
+        let signer = self.certified.key.choose_scheme(&[rustls::SignatureScheme::ED25519])?;
+        signer.sign(message).ok()?.try_into().ok()
+    }
+
     /// The line that a server's authorized-keys file needs to let this identity in.
     pub fn line(&self) -> String {
         self.public.line(&self.comment)

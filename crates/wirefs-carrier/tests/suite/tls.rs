@@ -153,6 +153,21 @@ fn a_changed_host_key_is_refused_with_both_fingerprints_and_the_line() {
 }
 
 #[test]
+fn a_server_that_is_expected_by_its_key_is_not_pinned_and_another_is_refused() {
+    let world = Tls::new();
+    let identity = Arc::new(Identity::open(&world.scratch.join("client")).unwrap());
+    let key = Identity::open(&world.scratch.join("server")).unwrap().public_key();
+    let host = host_of(&world.listener);
+    let dial = |key| TlsDial::expecting(host.clone(), Arc::clone(&identity), key, PATIENCE);
+    let (met, _accepted) = try_meet(&dial(key), &world.listener);
+    assert_eq!(met.unwrap().peer.identity, Some(key));
+    assert!(!world.known_hosts().exists());
+    let (dialled, accepted) = try_meet(&dial(PublicKey::from_raw([5; 32])), &world.listener);
+    assert!(dialled.unwrap_err().to_string().contains("not that of the node"));
+    assert!(matches!(accepted, Err(AcceptError::NotTrusted { .. })), "{accepted:?}");
+}
+
+#[test]
 fn a_key_pair_whose_halves_do_not_match_is_not_used() {
     let world = Tls::new();
     let pem = world.scratch.join("server/identity.pem");

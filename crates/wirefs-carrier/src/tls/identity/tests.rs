@@ -22,3 +22,14 @@ fn a_generated_key_reads_back_as_itself() {
     assert_eq!(PublicKey::parse(&identity.line()), Some(identity.public_key()));
     assert_eq!(Identity::from_pem(path, &pem).unwrap().public_key(), identity.public_key());
 }
+
+#[test]
+fn what_it_signs_is_signed_by_its_public_half() {
+    let path = Path::new("identity.pem");
+    let identity = Identity::from_pem(path, &generate(path).unwrap()).unwrap();
+    let signature = identity.sign(b"a message").unwrap();
+    let key = identity.public_key();
+    let public = ring::signature::UnparsedPublicKey::new(&ring::signature::ED25519, key.raw());
+    assert!(public.verify(b"a message", &signature).is_ok());
+    assert!(public.verify(b"another one", &signature).is_err());
+}
