@@ -42,4 +42,6 @@
 //! that plays a script; the mounting side by `tests/suite` of the command, on real mounts.
 
 pub mod mount;
+pub mod net;
+pub mod node;
 pub mod serve;

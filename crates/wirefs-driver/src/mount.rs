@@ -14,6 +14,7 @@
 mod clock;
 mod engine;
 mod front;
+mod gate;
 mod handshake;
 mod invalidation;
 mod journal;
@@ -26,6 +27,7 @@ mod store;
 mod ticker;
 mod wire;
 
+pub use gate::{Gate, GatePlan};
 pub use handshake::ConnectError;
 pub use journal::{
     Brought, JournalPlan, JournalStatus, Kept, LeftJournal, LeftState, Progress, Recovered, Stays, kept_in,
