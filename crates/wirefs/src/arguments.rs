@@ -1,6 +1,7 @@
 //! What can be written on the command line.
 
 mod echo;
+mod node;
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -12,6 +13,7 @@ use wirefs_cache::Mode;
 use wirefs_carrier::Address;
 
 pub(crate) use echo::{Echo, EchoCommand, EchoHost, EchoMount, EchoStatus, Keep};
+pub(crate) use node::{Node, NodeCommand, NodeList, NodeMode, NodeUp};
 
 const ABOUT: &str = "Mounts directories of other machines, over any wire";
 
@@ -93,6 +95,8 @@ pub(crate) enum Command {
     Mount(Mount),
     /// Mount a file system whose blocks are in pings under way
     Echo(Echo),
+    /// Be a node among others: what each shares is at /net/NODE, and nothing is mounted by hand
+    Node(Node),
     /// Take a mount away
     #[command(visible_alias = "unmount")]
     Umount(Umount),

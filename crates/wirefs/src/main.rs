@@ -17,6 +17,7 @@ mod identity;
 mod manual;
 mod mount;
 mod mountpoint;
+mod node;
 mod places;
 mod recover;
 mod serve;
@@ -48,6 +49,7 @@ fn run(command: &Command, words: &[OsString]) -> Result<ExitCode> {
         Command::Doctor(arguments) => return doctor::run(arguments),
         Command::Recover(arguments) => return recover::run(arguments),
         Command::Echo(arguments) => return echo::run(arguments, words),
+        Command::Node(arguments) => return node::run(arguments, words),
         Command::Serve(arguments) => serve::run(arguments),
         Command::Umount(arguments) => umount::run(arguments),
         Command::Status(arguments) => status::run(arguments),

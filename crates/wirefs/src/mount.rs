@@ -1,7 +1,7 @@
 //! `wirefs mount`: connects and authenticates, then mounts, then goes to the background.
 
 mod chosen;
-mod daemon;
+pub(crate) mod daemon;
 mod dial;
 mod keeping;
 mod live;
@@ -50,7 +50,7 @@ pub(crate) fn run_origin(
         return Ok(ExitCode::SUCCESS);
     }
     if !arguments.foreground && !arguments.reports {
-        return daemon::start(words);
+        return daemon::start(words, 1);
     }
     let stage = Stage::begin(arguments.foreground)?;
     let Reached { connected, server } = connect(origin, &chosen)?;

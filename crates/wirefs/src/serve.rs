@@ -42,7 +42,7 @@ pub(crate) fn run(arguments: &arguments::Serve) -> Result<()> {
     let boot = boot::id_of(&arguments.directory);
     let notice = if arguments.exclusive { Notice::Exclusive } else { Notice::Watched(WatchKind::Filesystem) };
     let place = place_of(&arguments.directory);
-    let options = ServeOptions { ledger: ledger_dir(arguments), place, ..ServeOptions::new(boot) };
+    let options = ServeOptions { ledger: ledger_dir(&arguments.directory), place, ..ServeOptions::new(boot) };
     let host = HostOptions { read_only: arguments.read_only, boot, notice, ..HostOptions::default() };
     if arguments.stdio {
         let tree = HostTree::open(&arguments.directory, host)?;
@@ -112,6 +112,43 @@ fn listen(arguments: &arguments::Serve, export: Export, signals: Signals) -> Res
     Ok(())
 }
 
+/// A directory that is served beside something else.
+pub(crate) struct Served {
+    server: Server,
+    marks: Option<Arc<Marks>>,
+}
+
+impl Served {
+    /// Serves a directory on this listener, until [`Served::end`].
+    ///
+    /// # Errors
+    /// The directory cannot be served, or the system gives no thread.
+    pub(crate) fn start(directory: &Path, read_only: bool, listener: Listener) -> Result<Served> {
+        let boot = boot::id_of(directory);
+        let marks = open_marks(directory);
+        let notice = match &marks {
+            Some(_) => Notice::Watched(WatchKind::Filesystem),
+            None => Notice::Nothing,
+        };
+        let host = HostOptions { read_only, boot, notice, ..HostOptions::default() };
+        let tree = Arc::new(HostTree::open(directory, host)?);
+        let (ledger, place) = (ledger_dir(directory), place_of(directory));
+        let options = ServeOptions { ledger, place, ..ServeOptions::new(boot) };
+        let server =
+            Server::start(tree, with_marks(options, marks.as_ref())).context("cannot start threads")?;
+        server.listen(listener).context("cannot start a thread")?;
+        Ok(Served { server, marks })
+    }
+
+    /// Stops serving.
+    pub(crate) fn end(self) {
+        self.server.stop();
+        if let Some(marks) = self.marks {
+            marks.finish(self.server.are_leases_out());
+        }
+    }
+}
+
 /// Where other servers of this directory find this one. One that is not there cannot be served either.
 fn place_of(directory: &Path) -> Option<ServedPlace> {
     let found = std::fs::metadata(directory).ok()?;
@@ -131,8 +168,8 @@ fn open_marks(directory: &Path) -> Option<Arc<Marks>> {
 }
 
 /// Where the numbers of changes outlive this process. Without a place for them it works as well, until it is killed.
-fn ledger_dir(arguments: &arguments::Serve) -> Option<PathBuf> {
-    match ledger::dir_of(&arguments.directory) {
+fn ledger_dir(directory: &Path) -> Option<PathBuf> {
+    match ledger::dir_of(directory) {
         Ok(dir) => Some(dir),
         Err(error) => {
             note!(
@@ -279,7 +316,7 @@ fn reachable(host: &HostPort) -> HostPort {
 }
 
 /// Each open file of a client is one of ours.
-fn raise_descriptors() {
+pub(crate) fn raise_descriptors() {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     // A lower limit means fewer open files, which the tree copes with.
     let _raised = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });

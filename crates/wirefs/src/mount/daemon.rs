@@ -23,14 +23,15 @@ const READY: &str = "ready";
 /// A log that has grown to this many bytes starts anew with the next mount.
 const LOG_BYTES_MAX: u64 = 1024 * 1024;
 
-/// Starts this program again with the same words, and ends as it does: with success once it is mounted.
-pub(super) fn start(words: &[OsString]) -> Result<ExitCode> {
+/// Starts this program again with the same words, of which so many name the command, and ends as it does: with success once
+/// it is mounted.
+pub(crate) fn start(words: &[OsString], command_words: usize) -> Result<ExitCode> {
     let mut child = Command::new("/proc/self/exe")
         .arg0("wirefs")
         // The command's name, a word of ours, and what stands behind the name.
-        .args(words.iter().skip(1).take(1))
+        .args(words.iter().skip(1).take(command_words))
         .arg("--reports")
-        .args(words.iter().skip(2))
+        .args(words.iter().skip(1 + command_words))
         .stdout(Stdio::piped())
         .spawn()
         .context("cannot start the process in the background")?;
@@ -59,11 +60,16 @@ pub(super) fn start(words: &[OsString]) -> Result<ExitCode> {
 /// # Errors
 /// The command has gone: then nobody wants the mount, and it is taken away.
 pub(super) fn detach(mountpoint: &Path, control: &MountControl) -> Result<()> {
+    report_and_leave(mountpoint).inspect_err(|_| super::end(control))
+}
+
+/// The same of something that is not one mount.
+///
+/// # Errors
+/// The command has gone: then nobody wants it, and the caller takes it away.
+pub(crate) fn report_and_leave(mountpoint: &Path) -> Result<()> {
     let told = writeln!(std::io::stdout(), "{READY}").and_then(|()| std::io::stdout().flush());
-    if let Err(error) = told {
-        super::end(control);
-        return Err(anyhow!("the command that wanted the mount has gone: {error}"));
-    }
+    told.map_err(|error| anyhow!("the command that wanted the mount has gone: {error}"))?;
     leave(mountpoint).context("cannot leave the terminal")
 }
 
