@@ -13,6 +13,7 @@ mod world;
 mod broken;
 mod conformance;
 mod model;
+mod nodes;
 mod programs;
 mod two_clients;
 

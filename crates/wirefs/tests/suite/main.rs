@@ -12,6 +12,7 @@ mod journal;
 mod kept;
 mod leases;
 mod modes;
+mod nodes;
 mod over_ssh;
 mod over_tls;
 mod over_unix;

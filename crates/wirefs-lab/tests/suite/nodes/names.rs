@@ -1,0 +1,38 @@
+//! Names, keys, and how nodes are shown.
+
+use super::segment::{Segment, wait_for};
+
+/// S-86: the first node that has a name keeps it; a second one is told, and ends.
+#[test]
+fn the_second_node_of_a_name_is_told_and_the_first_keeps_it() {
+    let segment = Segment::of_three("names");
+    segment.node(3, &["down"]).succeeds();
+    let second = segment.up_as(3, "linus1", &[]);
+    match second.is_success() {
+        // It learned it late, and ended then.
+        true => wait_for("the second to end", || !segment.node(3, &["list"]).is_success()),
+        false => second.fails_with("the name linus1 is taken"),
+    }
+    assert_eq!(segment.read(2, "linus1/file"), "of 1\n");
+    segment.up_as(3, "other", &[]).succeeds();
+    wait_for("it to be there under another name", || segment.state(2, "other") == "alive");
+    assert_eq!(segment.read(2, "other/file"), "of 3\n");
+}
+
+#[test]
+fn who_is_not_authorized_is_in_no_table_and_gets_nothing() {
+    let segment = Segment::new("keys", 3);
+    let lines: String = [1, 2].map(|number| segment.identity(number)).concat();
+    let file = segment.write("authorized", &lines);
+    for number in [1, 2] {
+        let name = format!("linus{number}");
+        segment.up_as(number, &name, &["--authorized", &file]).succeeds();
+    }
+    segment.up_as(3, "stranger", &[]).succeeds();
+    wait_for("the two to know each other", || segment.state(1, "linus2") == "alive");
+    assert_eq!(segment.read(1, "linus2/file"), "of 2\n");
+    assert_eq!(segment.state(1, "stranger"), "unknown");
+    assert!(std::fs::read(segment.net(3).join("linus1/file")).is_err());
+    // Not by the way that nodes take, either.
+    segment.wirefs(3, &["mount", "tls://10.77.0.1/", "3/share"]).fails_with("authorized-keys");
+}

@@ -1,0 +1,290 @@
+//! Hosts on one bridge, with a node on each; nothing of it is left afterwards.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, chown};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use wirefs_lab::{Host, Lab};
+
+/// Bounds every wait; only a failing test waits so long.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// No program of a test runs longer, in seconds.
+const PROGRAM_MAX_SECS: &str = "150";
+/// The port of nodes, as the kernel's tables have it.
+const PORT_HEX: &str = ":1928";
+/// An established connection, as the kernel's tables have it.
+const ESTABLISHED: &str = "01";
+
+/// Hosts on one bridge.
+pub(super) struct Segment {
+    dir: PathBuf,
+    hosts: Vec<Host>,
+    switch: Host,
+    user: Option<u32>,
+    /// Goes last: with it all that still runs.
+    _lab: Lab,
+}
+
+impl Segment {
+    /// Three hosts whose nodes know each other.
+    pub(super) fn of_three(name: &str) -> Segment {
+        let segment = Segment::new(name, 3);
+        (1..=3).for_each(|number| segment.start(number));
+        for here in 1..=3 {
+            wait_for("all to know each other", || {
+                (1..=3).all(|there| segment.state(here, &format!("linus{there}")) == "alive")
+            });
+            wait_for("all to be listed", || segment.names(here).len() == 4);
+        }
+        segment
+    }
+
+    /// Hosts without nodes.
+    pub(super) fn new(name: &str, count: usize) -> Segment {
+        Segment::made(name, count, None)
+    }
+
+    /// Hosts on which an ordinary user works.
+    pub(super) fn of_users(name: &str, count: usize, user: u32) -> Segment {
+        Segment::made(name, count, Some(user))
+    }
+
+    fn made(name: &str, count: usize, user: Option<u32>) -> Segment {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let nth = COUNT.fetch_add(1, Ordering::Relaxed);
+        let dir = std::env::temp_dir().join(format!("wirefs-nodes-{name}-{}-{nth}", std::process::id()));
+        fs::create_dir_all(&dir).unwrap();
+        // A copy, because an ordinary user may not reach the directory that cargo builds in.
+        let built = Path::new(env!("CARGO_BIN_EXE_wirefs-lab")).with_file_name("wirefs");
+        assert!(built.exists(), "{} is missing: cargo build --package wirefs", built.display());
+        if fs::hard_link(&built, dir.join("wirefs")).is_err() {
+            fs::copy(&built, dir.join("wirefs")).unwrap();
+        }
+        let lab = Lab::new(name).unwrap();
+        let switch = lab.host("switch").unwrap();
+        ip(&switch, "link add bridge type bridge");
+        ip(&switch, "link set bridge up");
+        let mut segment = Segment { dir, hosts: Vec::new(), switch, user, _lab: lab };
+        (1..=count).for_each(|number| segment.add_host(number));
+        segment
+    }
+
+    fn add_host(&mut self, number: usize) {
+        let host = self._lab.host(&format!("linus{number}")).unwrap();
+        let name = host.name();
+        ip(&self.switch, &format!("link add port{number} type veth peer name eth0 netns {name}"));
+        ip(&self.switch, &format!("link set port{number} master bridge up"));
+        ip(&host, &format!("addr add 10.77.0.{number}/24 dev eth0"));
+        ip(&host, "link set eth0 up");
+        self.hosts.push(host);
+        for place in ["home", "run", "share", "net"] {
+            let place = self.place(number, place);
+            fs::create_dir_all(&place).unwrap();
+            chown(&place, self.user, self.user).unwrap();
+        }
+        fs::set_permissions(self.place(number, "run"), fs::Permissions::from_mode(0o700)).unwrap();
+        fs::write(self.share(number).join("file"), format!("of {number}\n")).unwrap();
+    }
+
+    fn place(&self, number: usize, name: &str) -> PathBuf {
+        self.dir.join(number.to_string()).join(name)
+    }
+
+    pub(super) fn host(&self, number: usize) -> &Host {
+        &self.hosts[number - 1]
+    }
+
+    pub(super) fn net(&self, number: usize) -> PathBuf {
+        self.place(number, "net")
+    }
+
+    pub(super) fn share(&self, number: usize) -> PathBuf {
+        self.place(number, "share")
+    }
+
+    pub(super) fn write(&self, name: &str, text: &str) -> String {
+        let path = self.dir.join(name);
+        fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+
+    /// A program on a host, in its home.
+    pub(super) fn program(&self, number: usize, program: &str) -> Command {
+        let mut command = self.host(number).command("timeout");
+        command.arg(PROGRAM_MAX_SECS);
+        if let Some(user) = self.user {
+            // Once it is in the namespace, which it takes root to enter.
+            let [uid, gid] = ["--reuid", "--regid"].map(|option| format!("{option}={user}"));
+            command.args(["setpriv", &uid, &gid, "--clear-groups"]);
+        }
+        command.arg(program).current_dir(&self.dir).stdin(Stdio::null());
+        command.env("HOME", self.place(number, "home")).env("XDG_RUNTIME_DIR", self.place(number, "run"));
+        for place in ["XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"] {
+            command.env_remove(place);
+        }
+        command
+    }
+
+    pub(super) fn wirefs(&self, number: usize, arguments: &[&str]) -> Ran {
+        let program = self.dir.join("wirefs");
+        let output = self.program(number, program.to_str().unwrap()).args(arguments).output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    }
+
+    /// `wirefs node …` on a host.
+    pub(super) fn node(&self, number: usize, arguments: &[&str]) -> Ran {
+        self.wirefs(number, &[&["node"], arguments].concat())
+    }
+
+    /// Starts a node under a name.
+    pub(super) fn up_as(&self, number: usize, name: &str, more: &[&str]) -> Ran {
+        let (share, net) = (self.share(number), self.net(number));
+        let (share, net) = (share.to_str().unwrap(), net.to_str().unwrap());
+        let words = ["up", "--name", name, "--share", share, "--at", net];
+        self.node(number, &[&words, more].concat())
+    }
+
+    /// Starts the usual node of a host.
+    pub(super) fn start(&self, number: usize) {
+        self.up_as(number, &format!("linus{number}"), &[]).succeeds();
+    }
+
+    /// Ends the process of a node without a word.
+    pub(super) fn kill(&mut self, number: usize) {
+        for process in self.processes(number) {
+            kill_process(process, Signal::KILL).unwrap();
+            wait_for("the process's end", || test_kill_process(process).is_err() || is_zombie(process));
+        }
+    }
+
+    /// The processes of a host's node: they alone have its export's directory in their words.
+    fn processes(&self, number: usize) -> Vec<Pid> {
+        let share = self.share(number);
+        let entries = fs::read_dir("/proc").unwrap().flatten();
+        let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+        let is_ours = |pid: &i32| {
+            let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            words.split(|&byte| byte == 0).any(|word| word == share.as_os_str().as_encoded_bytes())
+        };
+        pids.filter(is_ours).filter_map(Pid::from_raw).collect()
+    }
+
+    pub(super) fn identity(&self, number: usize) -> String {
+        self.wirefs(number, &["identity"]).succeeds()
+    }
+
+    /// How a node is, as another's list has it.
+    pub(super) fn state(&self, here: usize, name: &str) -> String {
+        let list = self.node(here, &["list"]).succeeds();
+        let mut lines = list.lines().map(str::split_whitespace);
+        let state = lines.find_map(|mut words| (words.next()? == name).then(|| words.next()).flatten());
+        state.unwrap_or("unknown").to_owned()
+    }
+
+    /// What is in a host's net.
+    pub(super) fn names(&self, number: usize) -> Vec<String> {
+        let entries = fs::read_dir(self.net(number)).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    }
+
+    /// Reads a file in a host's net. On a machine that has much to do a node may count as dead for a moment.
+    pub(super) fn read(&self, number: usize, path: &str) -> String {
+        let path = self.net(number).join(path);
+        let mut text = Ok(String::new());
+        wait_for("a node that lives to be there", || {
+            text = fs::read_to_string(&path);
+            text.is_ok()
+        });
+        text.unwrap()
+    }
+
+    /// Connections that a host has to the ports of nodes.
+    pub(super) fn connections(&self, number: usize) -> usize {
+        let table =
+            self.host(number).run(|| fs::read_to_string("/proc/thread-self/net/tcp")).unwrap().unwrap();
+        let to_node = |line: &&str| {
+            let mut words = line.split_whitespace().skip(2);
+            words.next().is_some_and(|remote| remote.ends_with(PORT_HEX)) && words.next() == Some(ESTABLISHED)
+        };
+        table.lines().filter(to_node).count()
+    }
+
+    /// Brings a host's cable up or down.
+    pub(super) fn set_cable(&self, number: usize, state: &str) {
+        ip(&self.switch, &format!("link set port{number} {state}"));
+    }
+}
+
+impl Drop for Segment {
+    fn drop(&mut self) {
+        for number in 1..=self.hosts.len() {
+            self.node(number, &["down"]);
+            for process in self.processes(number) {
+                let _gone = kill_process(process, Signal::KILL);
+            }
+            // What a killed node left, with all that is mounted below.
+            let _gone =
+                Command::new("umount").arg("-lq").arg(self.net(number)).stderr(Stdio::null()).status();
+        }
+        let table = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+        if table.contains(&format!(" {}/", self.dir.display())) {
+            eprintln!("something is still mounted below {}", self.dir.display());
+            return;
+        }
+        let _kept = fs::remove_dir_all(&self.dir);
+    }
+}
+
+fn ip(host: &Host, words: &str) {
+    let output = Command::new("ip").args(["-n", host.name()]).args(words.split(' ')).output().unwrap();
+    assert!(output.status.success(), "ip {words}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+fn is_zombie(process: Pid) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", process.as_raw_nonzero())).unwrap_or_default();
+    stat.rsplit(')').next().unwrap_or_default().trim_start().starts_with('Z')
+}
+
+/// How a program ended.
+#[derive(Debug)]
+pub(super) struct Ran {
+    code: Option<i32>,
+    stdout: String,
+    stderr: String,
+}
+
+impl Ran {
+    /// Its standard output, if it succeeded.
+    #[track_caller]
+    pub(super) fn succeeds(self) -> String {
+        assert_eq!(self.code, Some(0), "{self:?}");
+        self.stdout
+    }
+
+    pub(super) fn is_success(&self) -> bool {
+        self.code == Some(0)
+    }
+
+    /// It failed, and told a person why.
+    #[track_caller]
+    pub(super) fn fails_with(self, words: &str) {
+        assert_eq!(self.code, Some(1), "{self:?}");
+        assert!(self.stderr.starts_with("wirefs: ") || self.stderr.contains("\nwirefs: "), "{}", self.stderr);
+        assert!(self.stderr.contains(words), "`{words}` is not in: {}", self.stderr);
+    }
+}
+
+/// Waits until something is so, and fails when it does not come to be.
+#[track_caller]
+pub(super) fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(Instant::now() < deadline, "waited in vain for {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
