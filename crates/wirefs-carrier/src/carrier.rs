@@ -2,12 +2,14 @@
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use wirefs_op::Frame;
 
 use crate::closer::Closer;
+use crate::direct::Direct;
 use crate::lost::CarrierLost;
 use crate::tls::PublicKey;
 
@@ -89,4 +91,9 @@ pub trait FrameSink: Send {
     /// # Errors
     /// The carrier is lost.
     fn wait_writable(&mut self, timeout: Duration) -> Result<bool, CarrierLost>;
+
+    /// The way to the peer by calls, where it is in this process.
+    fn direct(&self) -> Option<Arc<dyn Direct>> {
+        None
+    }
 }

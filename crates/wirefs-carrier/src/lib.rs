@@ -28,6 +28,7 @@ mod assembly;
 mod carrier;
 mod closer;
 mod dial;
+mod direct;
 pub mod ether;
 pub mod limits;
 mod listen;
@@ -45,6 +46,7 @@ pub use address::{Address, AddressError, HostPort, Login, Source, TLS_PORT_DEFAU
 pub use carrier::{Carrier, FrameSink, FrameSource, PeerInfo, SendProgress};
 pub use closer::Closer;
 pub use dial::{Dial, DialError, DialOptions, TcpDial, UnixDial};
+pub use direct::{Direct, Hear};
 pub use limits::RECEIVE_BYTES_MAX;
 pub use listen::{AcceptError, ListenError, ListenOptions, Listener, ListenerCloser, Pending};
 pub use lost::{CarrierLost, PeerFault};

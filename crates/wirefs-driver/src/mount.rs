@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A warm answer is given by the FUSE thread that read the request. A miss is sent by it, and answered by the thread
-//! that reads the carrier. Invalidations wait for the kernel, which may wait for our answers: they have a thread of
+//! that reads the carrier; where the server is in this process, the FUSE thread carries the miss out and answers it too. Invalidations wait for the kernel, which may wait for our answers: they have a thread of
 //! their own, and so have the answers and frames that must come after them. Another looks after frames that would wait there for
 //! too long.
 
@@ -20,11 +20,13 @@ mod invalidation;
 mod journal;
 mod local;
 mod notices;
+mod outlet;
 mod random;
 mod signals;
 mod status;
 mod store;
 mod ticker;
+mod waiting;
 mod wire;
 
 pub use gate::{Gate, GatePlan};

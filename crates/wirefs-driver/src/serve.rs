@@ -12,6 +12,7 @@ mod connection;
 mod core;
 mod execute;
 mod ledgers;
+mod line;
 mod listen;
 mod log;
 mod neighbours;
@@ -65,6 +66,15 @@ impl Server {
     /// Serves one client on this thread until its connection ends.
     pub fn serve(&self, carrier: Carrier) {
         reader::run(&self.shared, carrier);
+    }
+
+    /// Joins a client of this process. It carries out most of its requests itself, in the thread that flushes them, as its
+    /// carrier's [`direct`](wirefs_carrier::FrameSink::direct) way has it.
+    ///
+    /// # Errors
+    /// The server stops, or the system gives no thread.
+    pub fn join(&self) -> io::Result<Carrier> {
+        line::join(&self.shared)
     }
 
     /// Takes connections from `listener` until the server stops. Handshakes are made on the connections' threads.

@@ -5,17 +5,18 @@ use super::clock::Clock;
 use super::handshake::Attached;
 use super::journal::{Journal, Late};
 use super::notices::{Notice, Notices};
+use super::outlet::Outlet;
 use super::status::MountStatus;
 use super::store::{Left, Store};
+pub(super) use super::waiting::Waiting;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use wirefs_carrier::{Class, Closer, Outbox, PeerInfo};
+use wirefs_carrier::{Class, Closer, Direct, PeerInfo};
 use wirefs_client::call::{Answer, Call, CallId, Caller, ROOT};
 use wirefs_client::{Client, Config, HostName, Lane, Loaded, Output};
-use wirefs_fuse::Reply;
 use wirefs_op::message::version::SessionId;
 use wirefs_op::{Errno, Frame, Time, Timestamp};
 use wirefs_store::Snapshot;
@@ -33,12 +34,6 @@ pub(super) fn identity(peer: &PeerInfo) -> Vec<u8> {
     peer.identity.map(|key| key.fingerprint().to_string().into_bytes()).unwrap_or_default()
 }
 
-/// Who waits for an answer.
-pub(super) enum Waiting {
-    Kernel { reply: Reply, pid: u32 },
-    Own(mpsc::Sender<Answer>),
-}
-
 pub(super) struct State {
     pub(super) client: Client,
     pub(super) waiting: BTreeMap<CallId, Waiting>,
@@ -46,7 +41,9 @@ pub(super) struct State {
     pub(super) signalled: BTreeMap<CallId, u32>,
     /// Calls whose answers wait for the kernel to forget something first.
     pub(super) delayed: BTreeSet<CallId>,
-    pub(super) outbox: Option<Outbox>,
+    pub(super) outlet: Option<Outlet>,
+    /// Connections that were taken into use, the present one included.
+    pub(super) installed: u64,
     pub(super) closer: Option<Closer>,
     pub(super) peer: PeerInfo,
 }
@@ -63,6 +60,9 @@ pub(super) struct Engine {
     stopped: AtomicBool,
     pub(super) stop_signal: (Mutex<()>, Condvar),
     own_calls: AtomicU64,
+    /// Threads of the kernel's requests that may carry these out themselves, where the server is in this process: one always
+    /// goes on reading, for what others wait for may depend on it.
+    helpers_max: usize,
 }
 
 /// What is left to do once the lock is free.
@@ -71,7 +71,7 @@ pub(super) struct Work {
     answers: Vec<(Waiting, Answer)>,
     /// What the kernel is told behind the answers.
     notices: Vec<Notice>,
-    flush: Option<Outbox>,
+    flush: Option<Outlet>,
     hang_up: Option<Closer>,
     /// Answers that wait for the local disk.
     journaled: Vec<Late>,
@@ -108,7 +108,8 @@ impl Engine {
                 waiting: BTreeMap::new(),
                 signalled: BTreeMap::new(),
                 delayed: BTreeSet::new(),
-                outbox: None,
+                outlet: None,
+                installed: 0,
                 closer: None,
                 peer: attached.carrier.peer.clone(),
             }),
@@ -120,6 +121,7 @@ impl Engine {
             stopped: AtomicBool::new(false),
             stop_signal: (Mutex::new(()), Condvar::new()),
             own_calls: AtomicU64::new(OWN_CALLS),
+            helpers_max: plan.threads.saturating_sub(1),
         }
     }
 
@@ -142,14 +144,19 @@ impl Engine {
         result
     }
 
-    /// The same, in a thread that may wait for the local disk.
+    /// The same, in a thread that may wait for the local disk, and that carries out itself what it asks for where the server
+    /// is in this process.
     pub(super) fn drive_and_wait<R>(&self, change: impl FnOnce(&mut State, Time) -> R) -> R {
-        let (result, work) = self.change(change);
+        let (result, mut work) = self.change(change);
+        let here = work.take_here();
         if let Some(late) = work.carry_out(&self.notices) {
             match &self.journal {
                 Some(journal) if journal.sync_to(journal.written()) => self.answer(late),
                 _ => self.hand_over(late),
             }
+        }
+        if let Some(server) = here {
+            server.flush(self.helpers_max);
         }
         result
     }
@@ -214,8 +221,8 @@ impl Engine {
                     work.send(state, frame, Class::Urgent)
                 }
                 Output::SendAfter(frame) => {
-                    if let Some(outbox) = state.outbox.clone() {
-                        work.notices.push(Notice::Frame(outbox, frame));
+                    if let Some(outlet) = state.outlet.clone() {
+                        work.notices.push(Notice::Frame(outlet, frame));
                     }
                 }
                 Output::Invalidate(what) => work.notices.push(Notice::Invalidate(what)),
@@ -401,11 +408,18 @@ impl Engine {
 
 impl Work {
     fn send(&mut self, state: &State, frame: Frame, class: Class) {
-        let Some(outbox) = &state.outbox else { return };
-        outbox.push(frame, class);
+        let Some(outlet) = &state.outlet else { return };
+        outlet.push(frame, class);
         if self.flush.is_none() {
-            self.flush = Some(outbox.clone());
+            self.flush = Some(outlet.clone());
         }
+    }
+
+    /// The server of this process that frames wait for, if they do.
+    fn take_here(&mut self) -> Option<Arc<dyn Direct>> {
+        let here = Arc::clone(self.flush.as_ref()?.here()?);
+        self.flush = None;
+        Some(here)
     }
 
     /// Hands back what waits for the local disk, if anything does.
@@ -418,23 +432,13 @@ impl Work {
             self.notices.into_iter().for_each(|notice| notices.push(notice));
             notices.came();
         }
-        if let Some(outbox) = self.flush {
-            outbox.flush();
+        if let Some(outlet) = self.flush {
+            outlet.flush();
         }
         if let Some(closer) = self.hang_up {
             closer.close();
         }
         Some(self.journaled).filter(|late| !late.is_empty())
-    }
-}
-
-impl Waiting {
-    pub(super) fn answer(self, answer: Answer) {
-        match self {
-            Waiting::Kernel { reply, .. } => reply.answer(answer),
-            // The one who asked may have gone.
-            Waiting::Own(sender) => drop(sender.send(answer)),
-        }
     }
 }
 

@@ -2,9 +2,10 @@
 
 use super::engine::Shared;
 use super::notices::{FRAME_MAX, Notice, ONE_MAX, Stuck};
+use super::outlet::Outlet;
 use std::io;
 use std::time::Instant;
-use wirefs_carrier::{Class, Outbox};
+use wirefs_carrier::Class;
 use wirefs_client::call::{Invalidate, NodeId};
 use wirefs_fuse::Notifier;
 use wirefs_op::Frame;
@@ -31,7 +32,7 @@ fn tell(engine: &Shared, notifier: &Notifier) {
                 waiting.answer(answer);
                 engine.lock().delayed.remove(&call);
             }
-            Notice::Frame(outbox, frame) => send(&outbox, frame),
+            Notice::Frame(outlet, frame) => send(&outlet, frame),
         }
     }
 }
@@ -51,12 +52,12 @@ fn rescue(engine: &Shared, notifier: &Notifier, stuck: Stuck) {
     if !wait.is_zero() {
         engine.pause(wait);
     }
-    for (outbox, frame) in frames {
-        send(&outbox, frame);
+    for (outlet, frame) in frames {
+        send(&outlet, frame);
     }
 }
 
-fn send(outbox: &Outbox, frame: Frame) {
-    outbox.push(frame, Class::Urgent);
-    outbox.flush();
+fn send(outlet: &Outlet, frame: Frame) {
+    outlet.push(frame, Class::Urgent);
+    outlet.flush();
 }

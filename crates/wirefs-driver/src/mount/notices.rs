@@ -8,10 +8,10 @@
 //! longer than what the kernel knows, and the answers and frames that wait.
 
 use super::engine::Waiting;
+use super::outlet::Outlet;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use wirefs_carrier::Outbox;
 use wirefs_client::call::{Answer, CallId, Invalidate, NodeId};
 use wirefs_op::Frame;
 
@@ -33,15 +33,15 @@ pub(super) enum Notice {
     LetGo(NodeId, Vec<u8>),
     /// An answer whose caller must not go on before what came earlier is forgotten.
     Answer(CallId, Waiting, Answer),
-    /// A frame that says that what came earlier is forgotten, for the connection on which that was asked: another one's outbox
+    /// A frame that says that what came earlier is forgotten, for the connection on which that was asked: another one's outlet
     /// is another.
-    Frame(Outbox, Frame),
+    Frame(Outlet, Frame),
 }
 
 /// Frames that could not wait any longer, and what was before them.
 #[derive(Debug, Default)]
 pub(super) struct Stuck {
-    pub(super) frames: Vec<(Outbox, Frame)>,
+    pub(super) frames: Vec<(Outlet, Frame)>,
     /// Nodes of which attributes at least must be forgotten first.
     pub(super) nodes: BTreeSet<NodeId>,
     /// Directories of which names were to be forgotten.
@@ -224,9 +224,9 @@ impl Queue {
         let current = self.current.as_ref().and_then(|(what, _)| what.as_ref());
         current.into_iter().for_each(|what| stuck.note(what));
         self.waiting.retain(|(notice, pushed)| match notice {
-            Notice::Frame(outbox, frame) => {
+            Notice::Frame(outlet, frame) => {
                 left -= 1;
-                stuck.frames.push((outbox.clone(), frame.clone()));
+                stuck.frames.push((outlet.clone(), frame.clone()));
                 stuck.since = Some(*pushed);
                 false
             }

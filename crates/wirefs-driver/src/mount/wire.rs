@@ -3,10 +3,13 @@
 use super::MountPlan;
 use super::engine::Shared;
 use super::handshake::{Attached, shake_hands};
+use super::outlet::Outlet;
 use super::random;
+use bytes::Bytes;
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
-use wirefs_carrier::{Closer, FrameSource, Outbox};
+use wirefs_carrier::{Closer, FrameSource, Hear, Outbox};
 
 /// The first wait before dialling again; each further one is twice as long.
 const RETRY_FIRST: Duration = Duration::from_millis(100);
@@ -42,8 +45,8 @@ fn receive(engine: &Shared, source: &mut dyn FrameSource) {
 
 fn drop_connection(engine: &Shared) {
     engine.drive(|state, now| {
-        if let Some(outbox) = state.outbox.take() {
-            outbox.close();
+        if let Some(outlet) = state.outlet.take() {
+            outlet.close();
         }
         if let Some(closer) = state.closer.take() {
             closer.close();
@@ -58,15 +61,20 @@ fn install(engine: &Shared, attached: Attached, again: bool) -> Box<dyn FrameSou
     let closer = carrier.closer.clone();
     // A loss that the writer finds ends the receiver too, which sees to the rest.
     let on_lost = closer.clone();
-    let outbox = Outbox::start(carrier.sink, carrier.closer, move |_| on_lost.close());
+    let outlet = match carrier.sink.direct() {
+        Some(server) => Outlet::Here(server),
+        None => Outlet::Wire(Outbox::start(carrier.sink, carrier.closer, move |_| on_lost.close())),
+    };
+    let here = outlet.here().cloned();
     let is_in_use = engine.drive(|state, now| {
         // Who stops it closes what is in use by then, and nothing after.
         if engine.is_stopped() {
-            outbox.close();
+            outlet.close();
             closer.close();
             return false;
         }
-        state.outbox = Some(outbox);
+        state.outlet = Some(outlet);
+        state.installed += 1;
         state.closer = Some(closer);
         state.peer = carrier.peer;
         if again {
@@ -83,7 +91,24 @@ fn install(engine: &Shared, attached: Attached, again: bool) -> Box<dyn FrameSou
         // The receiver finds it closed.
         engine.lock().closer.iter().for_each(Closer::close);
     }
+    if let Some(server) = here {
+        server.hear_with(hear(engine));
+    }
     carrier.source
+}
+
+/// Hears a server of this process over the connection that is in use now.
+fn hear(engine: &Shared) -> Hear {
+    let installed = engine.lock().installed;
+    let engine = Arc::downgrade(engine);
+    Arc::new(move |body: Bytes| {
+        let Some(engine) = engine.upgrade().filter(|engine| !engine.is_stopped()) else { return false };
+        engine.drive(|state, now| {
+            // What comes over a connection that is used no more is nobody's.
+            let is_present = state.installed == installed && state.outlet.is_some();
+            !is_present || state.client.receive(now, body).is_ok()
+        })
+    })
 }
 
 /// Dials until the server is back; `None` when the mount is stopped. A server that has another tree there now is not

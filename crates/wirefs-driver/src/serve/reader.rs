@@ -52,7 +52,11 @@ fn thread(body: impl FnOnce() + Send + 'static) -> io::Result<()> {
     std::thread::Builder::new().name("wirefs-reader".into()).spawn(body).map(drop)
 }
 
-fn enter(shared: &Arc<Shared>, carrier: Carrier) -> Option<(Arc<Connection>, Box<dyn FrameSource>)> {
+/// Takes a connection into the list; `None`: the core would not have it.
+pub(super) fn enter(
+    shared: &Arc<Shared>,
+    carrier: Carrier,
+) -> Option<(Arc<Connection>, Box<dyn FrameSource>)> {
     let Carrier { source, sink, closer, peer } = carrier;
     let lost = closer.clone();
     let outbox = Outbox::start(sink, closer.clone(), move |_| lost.close());
@@ -141,7 +145,7 @@ fn is_worth_doing_here(connection: &Connection, effects: &Effects) -> bool {
 }
 
 /// The connection is gone.
-fn leave(shared: &Arc<Shared>, connection: &Connection) {
+pub(super) fn leave(shared: &Arc<Shared>, connection: &Connection) {
     let mut effects = Effects::default();
     let mut core = shared.core();
     let known = core.forget(connection.key).is_some();

@@ -3,6 +3,7 @@
 mod alone;
 mod client;
 mod hostile;
+mod joined;
 mod leases;
 mod load;
 mod overtaking;

@@ -17,6 +17,10 @@ use super::keeping;
 use crate::blocks::Blocks;
 use crate::failure::failure;
 
+/// Threads of the kernel's requests where the tree is in this process, at least: they carry requests out, and some wait for
+/// blocks meanwhile.
+const THREADS_HERE: usize = 8;
+
 /// Opens a tree of this process, and tells the life of what is not synced in it.
 pub(crate) type Opening = Box<dyn FnOnce() -> Result<(Arc<dyn Tree>, BootId)>>;
 
@@ -96,6 +100,7 @@ impl Origin {
                 let server = Server::start(tree, ServeOptions::new(boot)).context("cannot start threads")?;
                 let server = Arc::new(server);
                 let plan = plan(Arc::new(LocalDial::new(Arc::clone(&server))), Vec::new());
+                let plan = MountPlan { threads: plan.threads.max(THREADS_HERE), ..plan };
                 Ok(Reached { connected: wirefs_driver::mount::connect(plan)?, server: Some(server) })
             }
         }

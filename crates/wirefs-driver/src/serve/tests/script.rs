@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use std::collections::BTreeSet;
 use std::sync::{Condvar, Mutex};
+use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 use wirefs_op::limits::DATA_BYTES_MAX;
 use wirefs_op::message::attach::Watch;
@@ -29,6 +30,8 @@ pub(super) struct State {
     pub(super) parked: usize,
     pub(super) attached: Vec<SessionKey>,
     pub(super) ended: Vec<SessionKey>,
+    /// The threads in which requests were carried out, in order.
+    pub(super) carried_by: Vec<ThreadId>,
     /// Requests that wait at the gate, ever.
     pub(super) at_gate: usize,
     gate_open: bool,
@@ -152,6 +155,7 @@ impl Tree for Script {
     }
 
     fn serve(&self, session: SessionKey, request: Request, replies: &mut dyn Replies) {
+        self.state(|state| state.carried_by.push(std::thread::current().id()));
         let path = match &request {
             Request::Get(get) => get.target.path.clone(),
             Request::Put(put) => put.target.path.clone(),

@@ -1,0 +1,266 @@
+//! A client in the server's process, which carries out its requests itself.
+
+use super::super::Server;
+use super::client::*;
+use super::script::{PATIENCE, Script};
+use bytes::Bytes;
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex};
+use std::thread::{JoinHandle, ThreadId};
+use wirefs_carrier::{Carrier, CarrierLost, Closer, Direct, memory};
+use wirefs_op::limits::DATA_BYTES_MAX;
+use wirefs_op::message::get::{GetMode, GotMode};
+use wirefs_op::message::lock::LockAction;
+use wirefs_op::{LockKind, NOTAG, Reply, Request, Tag};
+
+/// What was heard: who has handed it over, and what it was.
+type Heard = (ThreadId, Tag, Reply);
+
+/// A client that was joined, and its reader.
+struct Joined {
+    way: Arc<dyn Direct>,
+    heard: Receiver<Heard>,
+    closer: Closer,
+    reader: Option<JoinHandle<()>>,
+}
+
+impl Joined {
+    fn new(server: &Server, id: u8) -> Joined {
+        let Carrier { mut source, mut sink, closer, .. } = server.join().unwrap();
+        let way = sink.direct().expect("it is in this process");
+        let hello = [version(id).encode(NOTAG), attach(b"").encode(Tag(0))];
+        sink.send(&mut VecDeque::from(hello)).unwrap();
+        for _ in 0..2 {
+            let body = source.receive().unwrap().expect("an answer");
+            let (_, reply) = Reply::decode(body).unwrap();
+            assert!(matches!(reply, Reply::Version(_) | Reply::Attach(_)), "{reply:?}");
+        }
+        let (sender, heard) = channel();
+        let sender = Mutex::new(sender);
+        way.hear_with(Arc::new(move |body: Bytes| {
+            let (tag, reply) = Reply::decode(body).unwrap();
+            sender.lock().unwrap().send((std::thread::current().id(), tag, reply)).is_ok()
+        }));
+        let reader = std::thread::spawn(move || match source.receive() {
+            Err(CarrierLost::Closed) => {}
+            other => panic!("{other:?}"),
+        });
+        Joined { way, heard, closer, reader: Some(reader) }
+    }
+
+    fn push(&self, tag: u16, request: Request) {
+        self.way.push(request.encode(Tag(tag)));
+    }
+
+    fn send(&self, tag: u16, request: Request, helpers_max: usize) {
+        self.push(tag, request);
+        self.way.flush(helpers_max);
+    }
+
+    fn hear(&self) -> Heard {
+        self.heard.recv_timeout(PATIENCE).expect("no reply")
+    }
+}
+
+impl Drop for Joined {
+    fn drop(&mut self) {
+        self.closer.close();
+        let ended = self.reader.take().map(JoinHandle::join);
+        assert!(matches!(ended, Some(Ok(()))) || std::thread::panicking());
+    }
+}
+
+fn carried_by(script: &Script) -> Vec<ThreadId> {
+    script.state(|state| std::mem::take(&mut state.carried_by))
+}
+
+#[test]
+fn request_is_carried_out_and_answered_in_the_thread_that_flushes_it() {
+    let (server, script) = server();
+    let client = Joined::new(&server, 1);
+    let here = std::thread::current().id();
+    let requests = [stat(b"f"), put(b"f", 1, 9), commit(b"f"), get(b"f", GetMode::DATA, 3 << 20)];
+    for (tag, request) in (1..).zip(requests) {
+        carried_by(&script);
+        client.send(tag, request, 1);
+        assert_eq!(carried_by(&script), [here], "{tag}");
+        let (by, replied, _) = client.heard.try_recv().expect("it is answered already");
+        assert_eq!((by, replied), (here, Tag(tag)));
+        client.heard.try_iter().for_each(drop);
+    }
+}
+
+#[test]
+fn thread_that_may_not_help_leaves_it_to_the_servers_own() {
+    let (server, script) = server();
+    let client = Joined::new(&server, 1);
+    let here = std::thread::current().id();
+    client.send(1, stat(b"f"), 0);
+    let (by, tag, _) = client.hear();
+    assert_eq!(tag, Tag(1));
+    assert!(by != here && !carried_by(&script).contains(&here));
+}
+
+#[test]
+fn slow_request_holds_up_nobody_else_and_helpers_are_counted() {
+    let (server, script) = server();
+    let client = Joined::new(&server, 1);
+    std::thread::scope(|scope| {
+        client.push(1, stat(b"gate"));
+        let way = &client.way;
+        let slow = scope.spawn(|| way.flush(1));
+        script.await_state("the gate", |state| state.at_gate == 1);
+        // The one helper that there may be is at the gate.
+        let here = std::thread::current().id();
+        client.send(2, stat(b"f"), 1);
+        let (by, tag, _) = client.hear();
+        assert!(tag == Tag(2) && by != here, "{tag:?} by {by:?}, not {here:?}");
+        // A second one may be. Its reply may be handed over by whoever is just handing over another.
+        carried_by(&script);
+        client.send(3, stat(b"f"), 2);
+        assert_eq!(client.hear().1, Tag(3));
+        assert_eq!(carried_by(&script), [here]);
+        script.open_gate();
+        assert_eq!(client.hear().1, Tag(1));
+        slow.join().unwrap();
+    });
+}
+
+#[test]
+fn waiting_lock_takes_no_helper() {
+    let (server, script) = server();
+    let client = Joined::new(&server, 1);
+    client.send(1, lock(LockAction::Set, LockKind::Write, 1), 1);
+    assert_eq!(client.hear().1, Tag(1));
+    client.send(2, lock(LockAction::Wait, LockKind::Write, 2), 1);
+    script.await_state("a try", |state| state.lock_tries >= 2);
+    client.send(3, lock(LockAction::Set, LockKind::Unlock, 1), 1);
+    let tags: BTreeSet<Tag> = (0..2).map(|_| client.hear().1).collect();
+    assert_eq!(tags, [Tag(2), Tag(3)].into());
+}
+
+#[test]
+fn changes_keep_the_order_in_which_they_were_pushed_whoever_flushes() {
+    const COUNT: u16 = 2_000;
+    let (server, script) = server();
+    let client = Joined::new(&server, 1);
+    let next = Mutex::new(0u16);
+    std::thread::scope(|scope| {
+        for helpers_max in [0, 1, 2, 4] {
+            let (client, next) = (&client.way, &next);
+            scope.spawn(move || {
+                loop {
+                    let mut next = next.lock().unwrap();
+                    if *next == COUNT {
+                        return;
+                    }
+                    client.push(put(b"f", u64::from(*next), 1).encode(Tag(*next + 1)));
+                    *next += 1;
+                    drop(next);
+                    client.flush(helpers_max);
+                }
+            });
+        }
+    });
+    let tags: BTreeSet<Tag> = (0..COUNT).map(|_| client.hear().1).collect();
+    assert_eq!(tags.len(), usize::from(COUNT));
+    let offsets: Vec<u64> = script.state(|state| state.writes.iter().map(|(_, offset)| *offset).collect());
+    assert!(offsets.iter().copied().eq(0..u64::from(COUNT)));
+}
+
+#[test]
+fn what_a_reply_leads_to_is_taken_in_after_it_by_the_same_thread() {
+    let (server, script) = server();
+    let Carrier { mut source, mut sink, closer, .. } = server.join().unwrap();
+    let way = sink.direct().unwrap();
+    sink.send(&mut VecDeque::from([version(1).encode(NOTAG), attach(b"").encode(Tag(0))])).unwrap();
+    for _ in 0..2 {
+        source.receive().unwrap().expect("an answer");
+    }
+    // Each reply leads to one more request, as a core may do that is told something.
+    let (again, heard) = (Arc::downgrade(&way), Arc::new(AtomicUsize::new(0)));
+    let count = Arc::clone(&heard);
+    way.hear_with(Arc::new(move |_| {
+        if let (Some(way), true) = (again.upgrade(), count.fetch_add(1, Ordering::SeqCst) < 9) {
+            way.push(stat(b"f").encode(Tag(7)));
+            way.flush(0);
+        }
+        true
+    }));
+    carried_by(&script);
+    way.push(stat(b"f").encode(Tag(7)));
+    way.flush(1);
+    assert_eq!(heard.load(Ordering::SeqCst), 10);
+    assert_eq!(carried_by(&script), [std::thread::current().id(); 10]);
+    closer.close();
+    assert!(matches!(source.receive(), Err(CarrierLost::Closed)));
+}
+
+#[test]
+fn stream_larger_than_the_queues_comes_whole_and_in_order() {
+    const BYTES: u32 = 64 << 20;
+    let (server, _script) = server();
+    let client = Joined::new(&server, 1);
+    client.send(1, get(b"f", GetMode::DATA, BYTES), 1);
+    let mut bytes = 0;
+    loop {
+        let (_, tag, reply) = client.hear();
+        let Reply::Get(part) = reply else { panic!("{reply:?}") };
+        assert_eq!(tag, Tag(1));
+        assert!(part.data.0.len() <= DATA_BYTES_MAX);
+        bytes += part.data.0.len();
+        if part.mode.has(GotMode::LAST) {
+            break;
+        }
+    }
+    assert_eq!(bytes, BYTES as usize);
+}
+
+#[test]
+fn client_that_closes_or_breaks_the_protocol_is_gone_for_the_server() {
+    let (server, _script) = server();
+    for breaks in [false, true] {
+        let client = Joined::new(&server, 1);
+        assert_eq!(server.status().clients.len(), 1);
+        if breaks {
+            client.way.push(wirefs_op::Frame { head: vec![5, 0, 0, 0, 255], data: Bytes::new() });
+            client.way.flush(1);
+            assert!(client.closer.is_closed());
+        }
+        drop(client);
+        assert_eq!(server.status().clients.len(), 0);
+    }
+}
+
+#[test]
+fn client_that_hears_no_more_loses_its_connection_and_a_new_one_resumes() {
+    let (server, script) = server();
+    let first = Joined::new(&server, 1);
+    let refuses = Arc::new(AtomicBool::new(false));
+    let deaf = Arc::clone(&refuses);
+    first.way.hear_with(Arc::new(move |_| {
+        deaf.store(true, Ordering::SeqCst);
+        false
+    }));
+    first.send(1, stat(b"f"), 1);
+    assert!(refuses.load(Ordering::SeqCst));
+    await_status(&server, |status| status.clients.is_empty());
+    drop(first);
+    let (near, far) = memory::pair().unwrap();
+    server.connect(far).unwrap();
+    let second = Client::over_and_listening(near);
+    assert!(second.join(1), "the session is there still");
+    assert!(script.state(|state| state.ended.is_empty()));
+}
+
+#[test]
+fn server_that_stops_ends_the_line() {
+    let (server, _script) = server();
+    let client = Joined::new(&server, 1);
+    assert!(server.stop());
+    assert!(client.closer.is_closed());
+    drop(client);
+    assert!(server.status().clients.is_empty());
+}
