@@ -78,6 +78,13 @@ pub enum Output {
         /// Its contents.
         block: Bytes,
     },
+    /// A block that passed while the driver [overheard](Echo::overhear): nobody asked for it yet.
+    Passed {
+        /// Its id.
+        id: BlockId,
+        /// Its contents.
+        block: Bytes,
+    },
     /// A block that was fetched and is not there.
     Missing {
         /// Its id.
@@ -170,6 +177,8 @@ pub struct Echo {
     known: Known,
     /// Blocks of the index that somebody waits for.
     wanted_count: usize,
+    /// Whether blocks that pass are told of, although nobody waits for them.
+    overhears: bool,
     gather: Gather,
     ram: Ram,
     outputs: VecDeque<Output>,
@@ -217,6 +226,7 @@ impl Echo {
             hosts,
             known,
             wanted_count: 0,
+            overhears: false,
             gather: Gather::new(shape),
             ram: Ram::new(config.ram_bytes),
             outputs: VecDeque::new(),

@@ -16,6 +16,8 @@ pub const OUTBOX_BYTES_MAX: usize = 4 << 20;
 pub const GATHERED_BYTES_MAX: usize = 16 << 20;
 /// Blocks that may be waited for at once.
 pub const FETCHES_MAX: usize = 65_536;
+/// What may wait to be told when one more block is overheard; the driver hears after each batch of packets.
+pub const PASSED_MAX: usize = 4_096;
 /// Dropped blocks whose packets may still be under way, where no index knows them (`--keep=root`).
 pub const DROPPED_MAX: usize = 65_536;
 /// Packets to one host that a store without index can tell from replayed ones: one bit each.

@@ -52,6 +52,8 @@ pub const RECENT_LAPS: u32 = 2;
 pub const RECENT_MIN: Duration = Duration::from_millis(1);
 /// Contents of blocks that just came by for a reader, kept until their packets are back, in bytes.
 pub const RECENT_BYTES_MAX: usize = 256 << 10;
+/// Contents of blocks that passed while somebody waited, in bytes.
+pub const OVERHEARD_BYTES_MAX: usize = 1 << 20;
 /// Blocks that are fetched at once to be written to a file.
 pub const SAVE_BATCH: usize = 256;
 /// Marks of when blocks were registered; finer ones are merged.

@@ -1,9 +1,10 @@
-//! Blocks that just came by for a reader, for two round trips.
+//! Blocks that just came by for a reader, or while one waited, for two round trips.
 //!
 //! A program that opens and reads a file asks for the same few blocks several times within microseconds. Without this each
 //! of these questions would wait until the packet has come round again, a whole round trip later. Nothing stays longer than
 //! two of them (or a millisecond, where a round trip is shorter), used or not, so it is no cache: who asks again later gets what
-//! the network carries.
+//! the network carries. And what passes while somebody waits is what is needed next, as like as not: a block that names
+//! others comes before, between or behind them, and who hears all of them waits for the last one only.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Instant;
@@ -11,26 +12,30 @@ use std::time::Instant;
 use bytes::Bytes;
 use wirefs_blocks::id::BlockId;
 
-use crate::limits::RECENT_BYTES_MAX;
-
 /// Blocks in the order in which they came.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Recent {
+    bytes_max: usize,
     blocks: BTreeMap<BlockId, (Bytes, Instant)>,
     order: VecDeque<(Instant, BlockId)>,
     bytes: usize,
 }
 
 impl Recent {
+    /// Makes an empty one for so many bytes.
+    pub(crate) fn new(bytes_max: usize) -> Recent {
+        Recent { bytes_max, blocks: BTreeMap::new(), order: VecDeque::new(), bytes: 0 }
+    }
+
     /// Keeps a block until `until`, if it is not there already; the oldest go where there is no room.
     pub(crate) fn put(&mut self, id: BlockId, block: &Bytes, until: Instant) {
-        if block.len() > RECENT_BYTES_MAX || self.blocks.contains_key(&id) {
+        if block.len() > self.bytes_max || self.blocks.contains_key(&id) {
             return;
         }
         self.bytes += block.len();
         self.blocks.insert(id, (block.clone(), until));
         self.order.push_back((until, id));
-        while self.bytes > RECENT_BYTES_MAX {
+        while self.bytes > self.bytes_max {
             let Some((_, id)) = self.order.pop_front() else { return };
             self.remove(id);
         }
@@ -71,13 +76,15 @@ mod tests {
     use std::time::Duration;
     use wirefs_blocks::id::NodeId;
 
+    const BYTES_MAX: usize = 64_000;
+
     fn id(counter: u64) -> BlockId {
         BlockId::new(counter, NodeId(0)).unwrap()
     }
 
     #[test]
     fn block_stays_until_its_time_is_over_and_use_makes_it_no_longer() {
-        let (begun, mut recent) = (Instant::now(), Recent::default());
+        let (begun, mut recent) = (Instant::now(), Recent::new(BYTES_MAX));
         let until = begun + Duration::from_millis(4);
         recent.put(id(1), &Bytes::from_static(b"block"), until);
         let late = begun + Duration::from_millis(3);
@@ -90,14 +97,14 @@ mod tests {
 
     #[test]
     fn dropped_block_is_forgotten_at_once_and_memory_is_bounded() {
-        let (begun, mut recent) = (Instant::now(), Recent::default());
+        let (begun, mut recent) = (Instant::now(), Recent::new(BYTES_MAX));
         let until = begun + Duration::from_secs(1);
         let block = Bytes::from(vec![7; 1_000]);
-        for counter in 1..=2 * (RECENT_BYTES_MAX as u64 / 1_000) {
+        for counter in 1..=2 * (BYTES_MAX as u64 / 1_000) {
             recent.put(id(counter), &block, until);
-            assert!(recent.bytes() <= RECENT_BYTES_MAX);
+            assert!(recent.bytes() <= BYTES_MAX);
         }
-        let last = id(2 * (RECENT_BYTES_MAX as u64 / 1_000));
+        let last = id(2 * (BYTES_MAX as u64 / 1_000));
         assert!(recent.find(id(1), begun).is_none() && recent.find(last, begun).is_some());
         recent.remove(last);
         assert!(recent.find(last, begun).is_none());

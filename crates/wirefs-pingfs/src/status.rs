@@ -61,7 +61,7 @@ pub struct EchoStatus {
     pub counters: Counters,
     /// The memory that it takes.
     pub memory: MemoryBytes,
-    /// Contents that just came by for a reader, in bytes.
+    /// Contents that just came by for a reader or while one waited, in bytes.
     pub recent_bytes: usize,
     /// Blocks that it has; none where it does not know.
     pub blocks: Option<u64>,
@@ -113,7 +113,7 @@ impl EchoStore {
             capacity: echo.capacity(),
             counters: echo.counters(),
             memory: echo.memory_bytes(),
-            recent_bytes: core.recent.bytes(),
+            recent_bytes: core.recent.bytes() + core.overheard.bytes(),
             blocks: echo.block_count().map(|count| count as u64),
             blocks_lost: core.lost_count,
             oldest: oldest.and_then(|id| core.ages.registered(id)).map(|at| at.elapsed()),

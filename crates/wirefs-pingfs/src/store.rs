@@ -3,6 +3,7 @@
 mod manager;
 mod open;
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -18,7 +19,7 @@ use crate::circuit::{Circuit, Zeal};
 use crate::limits::{RECENT_LAPS, RECENT_MIN};
 use crate::options::EchoOptions;
 use crate::recent::Recent;
-use crate::waiting::Waiting;
+use crate::waiting::{Ticket, Waiting};
 
 pub use open::OpenError;
 
@@ -47,7 +48,10 @@ pub(crate) struct Core {
     pub(crate) circuit: Circuit,
     pub(crate) waiting: Waiting,
     pub(crate) ages: Ages,
+    /// What came for those who waited.
     pub(crate) recent: Recent,
+    /// What passed while somebody waited.
+    pub(crate) overheard: Recent,
     pub(crate) root: Option<BlockId>,
     /// Blocks reported lost and not found again.
     pub(crate) lost_count: u64,
@@ -123,15 +127,24 @@ impl Core {
             }
         };
         self.hear();
-        self.recent.expire(Instant::now());
+        let now = Instant::now();
+        self.recent.expire(now);
+        self.overheard.expire(now);
         count
     }
 
     /// Hears what the machine tells.
     pub(crate) fn hear(&mut self) {
+        let mut until = None;
         while let Some(output) = self.circuit.echo.poll() {
             match output {
                 Output::Fetched { id, block } => self.came(id, Ok(block)),
+                Output::Passed { id, block } => {
+                    let until = *until.get_or_insert_with(|| self.kept_until());
+                    if let Some(id) = unpacked(id) {
+                        self.overheard.put(id, &block, until);
+                    }
+                }
                 Output::Missing { id } => self.came(id, Err(Lost)),
                 Output::Lost { .. } => self.lost_count += 1,
                 Output::Found { .. } => self.lost_count = self.lost_count.saturating_sub(1),
@@ -145,12 +158,40 @@ impl Core {
         let Some(id) = unpacked(id) else { return };
         self.waiting.came(id, &block);
         if let Ok(block) = block {
-            // Until its packet is back, and another that is needed with it.
-            let hosts = (0..self.circuit.ways.len())
-                .filter_map(|number| self.circuit.echo.status(HostId(number as u8)));
-            let rtt = hosts.filter_map(|host| host.way).max().unwrap_or_default();
-            self.recent.put(id, &block, Instant::now() + (rtt * RECENT_LAPS).max(RECENT_MIN));
+            self.recent.put(id, &block, self.kept_until());
         }
+    }
+
+    /// Until when a block is kept that passes now: until its packet is back, and another that is needed with it.
+    fn kept_until(&self) -> Instant {
+        let hosts =
+            (0..self.circuit.ways.len()).filter_map(|number| self.circuit.echo.status(HostId(number as u8)));
+        let rtt = hosts.filter_map(|host| host.way).max().unwrap_or_default();
+        Instant::now() + (rtt * RECENT_LAPS).max(RECENT_MIN)
+    }
+
+    /// A block that passed a moment ago.
+    pub(crate) fn at_hand(&self, id: BlockId) -> Option<bytes::Bytes> {
+        let now = Instant::now();
+        self.recent.find(id, now).or_else(|| self.overheard.find(id, now))
+    }
+
+    /// Somebody begins to wait for these.
+    pub(crate) fn begin_to_wait(&mut self, ids: BTreeSet<BlockId>) -> Ticket {
+        self.circuit.echo.overhear(true);
+        self.waiting.begin(ids)
+    }
+
+    /// Somebody waits no more.
+    pub(crate) fn end_to_wait(&mut self, ticket: Ticket) {
+        self.waiting.end(ticket);
+        self.circuit.echo.overhear(!self.waiting.is_empty());
+    }
+
+    /// A block is let go of.
+    pub(crate) fn forget(&mut self, id: BlockId) {
+        self.recent.remove(id);
+        self.overheard.remove(id);
     }
 }
 

@@ -35,6 +35,11 @@ impl Waiting {
         ticket
     }
 
+    /// Whether nobody waits.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.asks.is_empty()
+    }
+
     /// A block came, or is given up: all who lack it get it.
     pub(crate) fn came(&mut self, id: BlockId, block: &Result<Bytes, Lost>) {
         for ask in self.asks.values_mut() {

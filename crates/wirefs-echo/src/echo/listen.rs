@@ -2,15 +2,35 @@
 
 use std::time::Duration;
 
-use super::{Echo, Known};
+use bytes::Bytes;
+
+use super::{Echo, Known, Output};
 use crate::block::BlockId;
 use crate::host::Host;
+use crate::limits::PASSED_MAX;
 
 /// Each packet comes by within a lap; these are waited for, and this on top.
 const LISTEN_LAPS: u32 = 2;
 const LISTEN_EXTRA: Duration = Duration::from_millis(100);
 
 impl Echo {
+    /// From now on tells of each block that passes ([`Output::Passed`]), or of none: for a driver
+    /// whose reader will need more blocks than it can name yet. Each copy that passes is told of; of blocks that are cut into
+    /// pieces none is, for none of their packets is the block.
+    ///
+    /// # Cost
+    /// A copy of the contents of each packet.
+    pub fn overhear(&mut self, is_on: bool) {
+        self.overhears = is_on && self.shape.is_copies();
+    }
+
+    /// A block passed.
+    pub(super) fn tell_of(&mut self, id: BlockId, contents: &[u8]) {
+        if self.outputs.len() < PASSED_MAX {
+            self.outputs.push_back(Output::Passed { id, block: Bytes::copy_from_slice(contents) });
+        }
+    }
+
     /// Begins to note which blocks come by. Nothing with an index, which knows them all.
     ///
     /// # Cost

@@ -47,7 +47,7 @@ impl Echo {
     ///
     /// # Cost
     /// One pass to open and one to seal; no allocation and no copy, unless somebody waits for the block, a part of it is
-    /// missing, or it is held back.
+    /// missing, it is held back, or it is [overheard](Echo::overhear).
     ///
     /// # Guarantee
     /// A packet that the store did not send, or sent and has back already, changes nothing but a counter and the bytes in
@@ -94,7 +94,9 @@ impl Echo {
             Known::Index(index) => pass(index, &mut self.hosts, arrival),
             Known::Root(root) => pass_unknown(root, &mut self.hosts, arrival),
         };
+        let mut is_told = false;
         if let Passage::Care { is_late } = passage {
+            is_told = true;
             self.counters.late += u64::from(is_late);
             self.care(now, piece, packet::body(packet));
             passage = match &mut self.known {
@@ -107,6 +109,10 @@ impl Echo {
         }
         let is_answering = self.hosts.get(usize::from(host.0)).is_some_and(Host::is_answering);
         self.note_new(host, is_answering && !was_answering);
+        if self.overhears && !is_told && matches!(passage, Passage::On(_) | Passage::Hold(_) | Passage::Leave)
+        {
+            self.tell_of(piece.id, packet::body(packet));
+        }
         let refused = &mut self.counters.refused;
         match passage {
             Passage::On(sequence) => return self.resend(now, host, sequence, piece, packet),

@@ -8,6 +8,7 @@ mod hosts;
 mod life;
 mod loss;
 mod memory;
+mod overhearing;
 mod property;
 mod rates;
 mod root;

@@ -79,6 +79,8 @@ pub(crate) struct World {
     pub(crate) found: BTreeSet<BlockId>,
     pub(crate) missing: BTreeSet<BlockId>,
     pub(crate) fetched: BTreeMap<BlockId, (Time, Bytes)>,
+    /// What was overheard.
+    pub(crate) passed: Vec<(BlockId, Bytes)>,
     pub(crate) hosts_told: Vec<Output>,
     buffer: Vec<u8>,
 }
@@ -135,6 +137,7 @@ impl World {
             found: BTreeSet::new(),
             missing: BTreeSet::new(),
             fetched: BTreeMap::new(),
+            passed: Vec::new(),
             hosts_told: Vec::new(),
             buffer: vec![0; config.packet_bytes],
         }
@@ -257,6 +260,7 @@ impl World {
         while let Some(output) = self.echo.poll() {
             match output {
                 Output::Fetched { id, block } => drop(self.fetched.insert(id, (self.now, block))),
+                Output::Passed { id, block } => self.passed.push((id, block)),
                 Output::Missing { id } => drop(self.missing.insert(id)),
                 Output::Lost { id } => drop(self.lost.insert(id, self.now)),
                 Output::Found { id } => {

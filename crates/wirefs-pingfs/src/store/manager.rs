@@ -89,7 +89,7 @@ impl EchoStore {
 
     /// Lets go of one block. A store without index may have to wait until it has forgotten earlier ones.
     fn drop_one<'a>(&'a self, mut core: MutexGuard<'a, Core>, id: BlockId) -> MutexGuard<'a, Core> {
-        core.recent.remove(id);
+        core.forget(id);
         let end = Instant::now() + RETRIEVE_WAIT;
         loop {
             let now = core.circuit.now();
@@ -104,7 +104,7 @@ impl EchoStore {
     fn ask(core: &mut Core, unasked: &mut BTreeSet<BlockId>) {
         let now = core.circuit.now();
         while let Some(id) = unasked.first().copied() {
-            if let Some(block) = core.recent.find(id, Instant::now()) {
+            if let Some(block) = core.at_hand(id) {
                 core.waiting.came(id, &Ok(block));
             } else if core.circuit.echo.fetch(now, packed(id)).is_err() {
                 return;
@@ -172,7 +172,7 @@ impl EchoStore {
                 core = self.shared().lock();
             }
             if lacking.is_empty() || is_late {
-                core.waiting.end(ticket);
+                core.end_to_wait(ticket);
                 return;
             }
             if is_idle {
@@ -190,11 +190,13 @@ impl BlockStore for EchoStore {
     fn register(&self, blocks: &[(BlockId, Bytes)]) -> Result<(), StoreFault> {
         let _driving = self.shared().drive();
         let mut core = self.wait_for_room(self.shared().lock(), blocks.len())?;
-        for (number, (id, bytes)) in blocks.iter().enumerate() {
+        // Blocks are given with those that they name before them. They are sent the other way round: whoever follows the
+        // names finds the next block right behind, and need not wait for another lap.
+        for (number, (id, bytes)) in blocks.iter().rev().enumerate() {
             let outcome;
             (core, outcome) = self.register_one(core, *id, bytes);
             if let Err(fault) = outcome {
-                for (taken, _) in blocks.iter().take(number) {
+                for (taken, _) in blocks.iter().rev().take(number) {
                     core = self.drop_one(core, *taken);
                 }
                 return Err(fault);
@@ -211,7 +213,7 @@ impl BlockStore for EchoStore {
         let _driving = self.shared().drive();
         let mut lacking = wanted.ids.clone();
         let all: BTreeSet<BlockId> = wanted.ids.union(&wanted.hints).copied().collect();
-        let ticket = self.shared().lock().waiting.begin(all.clone());
+        let ticket = self.shared().lock().begin_to_wait(all.clone());
         self.wait_for(ticket, all, &mut lacking, deliver);
         for id in lacking {
             deliver(id, Err(Lost));

@@ -18,7 +18,8 @@ use super::{Core, EchoStore, Shared};
 use crate::ages::Ages;
 use crate::circuit::{Circuit, Way, Zeal};
 use crate::limits::{
-    ANSWER_WAIT, GOAL_PACKETS, NEAR, PARKED_FAR, PARKED_PACKETS, RATE_MAX, RATE_MAX_LOOPBACK, WAIT_MAX,
+    ANSWER_WAIT, GOAL_PACKETS, NEAR, OVERHEARD_BYTES_MAX, PARKED_FAR, PARKED_PACKETS, RATE_MAX,
+    RATE_MAX_LOOPBACK, RECENT_BYTES_MAX, WAIT_MAX,
 };
 use crate::options::{EchoOptions, Pace};
 use crate::recent::Recent;
@@ -266,7 +267,8 @@ fn start(
             circuit,
             waiting: Waiting::default(),
             ages: Ages::default(),
-            recent: Recent::default(),
+            recent: Recent::new(RECENT_BYTES_MAX),
+            overheard: Recent::new(OVERHEARD_BYTES_MAX),
             root: None,
             lost_count: 0,
             broken: None,

@@ -4,4 +4,5 @@
 mod life;
 mod loss;
 mod opening;
+mod overhearing;
 mod site;
