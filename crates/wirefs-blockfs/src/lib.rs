@@ -24,6 +24,7 @@
 
 mod answers;
 mod disk;
+mod keeping;
 mod lock;
 mod locks;
 mod tree;

@@ -1,6 +1,7 @@
 //! The block tree behind the trait that all trees have.
 
 use crate::answers::Passed;
+use crate::keeping::Keeping;
 use crate::locks::LockTable;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -43,9 +44,11 @@ impl BlockFsOptions {
 /// A block tree that can be served.
 #[derive(Debug)]
 pub struct BlockFs {
-    tree: BlockTree,
+    tree: Arc<BlockTree>,
     locks: LockTable,
     options: BlockFsOptions,
+    /// Without it, collection goes on with the changes alone.
+    _keeping: Option<Keeping>,
 }
 
 impl BlockFs {
@@ -57,7 +60,9 @@ impl BlockFs {
         let BlockFsOptions { boot, ram_bytes, node, uid, gid } = options;
         let tree =
             BlockTree::open(store, TreeOptions { ram_bytes, node, boot, uid, gid }, Box::new(time_of_day))?;
-        Ok(BlockFs { tree, locks: LockTable::default(), options })
+        let tree = Arc::new(tree);
+        let keeping = Keeping::start(&tree).ok();
+        Ok(BlockFs { tree, locks: LockTable::default(), options, _keeping: keeping })
     }
 
     /// The block tree itself: its checkpoints, its figures.

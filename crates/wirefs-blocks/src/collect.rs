@@ -16,6 +16,8 @@ pub(crate) struct Reaper {
     pub(crate) dying: Dying,
     /// All keys before this one are done.
     cursor: Key,
+    /// Before it there are blocks that are late, which keep those above them.
+    has_late: bool,
 }
 
 /// What one step came to.
@@ -25,6 +27,8 @@ pub(crate) struct Reaped {
     pub(crate) free: Vec<BlockId>,
     /// Where to go on; `None` when the tree is taken apart.
     pub(crate) next: Option<Reaper>,
+    /// Nothing more can be done until a block that is late has come, or is gone.
+    pub(crate) is_stuck: bool,
 }
 
 struct Walk<'a, 's> {
@@ -34,22 +38,45 @@ struct Walk<'a, 's> {
     budget: usize,
     cursor: Key,
     free: Vec<BlockId>,
+    is_gone: &'a dyn Fn(BlockId) -> bool,
+    /// Late ones were found in an earlier step of this walk.
+    had_late: bool,
+    /// Blocks that could not be looked at and may come yet, and those kept on their account.
+    late_count: usize,
 }
 
 impl Reaper {
     pub(crate) fn new(dying: Dying) -> Reaper {
-        Reaper { dying, cursor: Key::MIN }
+        Reaper { dying, cursor: Key::MIN, has_late: false }
     }
 
-    /// Looks at the next blocks of the dying tree.
-    pub(crate) fn step(self, volume: &Volume, shelf: &Shelf<'_>) -> Result<Reaped, Halt> {
+    /// Looks at the next blocks of the dying tree. One that cannot be had and is not gone stays, with those that lead to it;
+    /// the walk begins anew after its end then.
+    pub(crate) fn step(
+        self,
+        volume: &Volume,
+        shelf: &Shelf<'_>,
+        is_gone: &dyn Fn(BlockId) -> bool,
+    ) -> Result<Reaped, Halt> {
         let keepers = keepers(volume);
-        let map = Map { shelf, root: Some(self.dying.files) };
-        let mut walk =
-            Walk { map, keepers: &keepers, budget: REAP_BLOCKS_MAX, cursor: self.cursor, free: Vec::new() };
+        let mut walk = Walk {
+            map: Map { shelf, root: Some(self.dying.files) },
+            keepers: &keepers,
+            budget: REAP_BLOCKS_MAX,
+            cursor: self.cursor,
+            free: Vec::new(),
+            is_gone,
+            had_late: self.has_late,
+            late_count: 0,
+        };
         let is_done = walk.take_apart(self.dying.files, None)?;
-        let next = (!is_done).then_some(Reaper { cursor: walk.cursor, ..self });
-        Ok(Reaped { free: walk.free, next })
+        let has_late = self.has_late || walk.late_count > 0;
+        let next = match (is_done, has_late) {
+            (false, _) => Some(Reaper { cursor: walk.cursor, has_late, ..self }),
+            (true, true) => Some(Reaper::new(self.dying)),
+            (true, false) => None,
+        };
+        Ok(Reaped { free: walk.free, next, is_stuck: is_done && has_late })
     }
 }
 
@@ -68,6 +95,10 @@ impl Walk<'_, '_> {
         }
         self.budget -= 1;
         let (block, below) = match self.map.describe(id, level) {
+            Err(Halt::Lost(lost)) if !(self.is_gone)(lost) => {
+                self.late_count += 1;
+                return Ok(true);
+            }
             // Freed before, or lost with all that only it could name.
             Err(Halt::Lost(_) | Halt::Failed(_)) => return Ok(true),
             outcome => outcome?,
@@ -75,18 +106,23 @@ impl Walk<'_, '_> {
         if unreached(self.map.shelf, self.keepers, &[block], Loss::MayReach)?.is_empty() {
             return Ok(true);
         }
+        let late_before = self.late_count;
         if block.level == Some(0) {
             let contents = unreached(self.map.shelf, self.keepers, &below, Loss::MayReach)?;
             self.free.extend(contents.into_iter().map(|contents| contents.id));
         } else if !self.take_children(&below)? {
             return Ok(false);
         }
-        self.free.push(id);
+        if self.late_count == late_before {
+            self.free.push(id);
+        }
         Ok(true)
     }
 
     fn take_children(&mut self, children: &[Dropped]) -> Result<bool, Halt> {
         let from = children.partition_point(|child| child.key <= self.cursor).saturating_sub(1);
+        // Some of those that are skipped may be late.
+        self.late_count += usize::from(from > 0 && self.had_late);
         let mut wants = Wants::default();
         for child in children.iter().skip(from) {
             let done = self.take_apart(child.id, child.level);
@@ -106,8 +142,14 @@ impl Walk<'_, '_> {
 }
 
 /// Which of these blocks, just retrieved, nothing reaches: neither the present tree, nor a checkpoint, nor the table.
-/// All must be older than the volume's root. What is lost counts as gone for good. While a tree is being taken apart, none is told.
-pub(crate) fn strays(volume: &Volume, shelf: &Shelf<'_>, ids: &[BlockId]) -> Result<Vec<BlockId>, Halt> {
+/// All must be older than the volume's root. What is late may reach all that it leads to. While a tree is being taken apart,
+/// none is told.
+pub(crate) fn strays(
+    volume: &Volume,
+    shelf: &Shelf<'_>,
+    ids: &[BlockId],
+    is_gone: &dyn Fn(BlockId) -> bool,
+) -> Result<Vec<BlockId>, Halt> {
     let mut places = Vec::new();
     let mut strays = Vec::new();
     for id in ids.iter().filter(|_| volume.dying.is_empty()) {
@@ -131,8 +173,8 @@ pub(crate) fn strays(volume: &Volume, shelf: &Shelf<'_>, ids: &[BlockId]) -> Res
     let (of_table, of_files): (Vec<Dropped>, Vec<Dropped>) = places.into_iter().partition(is_of_table);
     let table: Vec<BlockId> = volume.root.table.into_iter().collect();
     let free = both(
-        unreached(shelf, &table, &of_table, Loss::IsFinal),
-        unreached(shelf, &keepers(volume), &of_files, Loss::IsFinal),
+        unreached(shelf, &table, &of_table, Loss::IsFinal(is_gone)),
+        unreached(shelf, &keepers(volume), &of_files, Loss::IsFinal(is_gone)),
     )?;
     strays.extend(free.0.into_iter().chain(free.1).map(|block| block.id));
     Ok(strays)

@@ -7,7 +7,7 @@ use bytes::Bytes;
 pub use memory::MemoryStore;
 use std::collections::BTreeSet;
 
-/// A block that a store no longer has, or never had.
+/// A block that a store no longer has, or never had, or cannot give now ([`BlockStore::is_gone`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the block is lost")]
 pub struct Lost;
@@ -74,6 +74,13 @@ pub trait BlockStore: Send + Sync + 'static {
     /// Delivers each block that is wanted once, in the order in which they come by, and comes back when all have come or
     /// are given up. All are waited for at once; a hint is delivered where that costs no further wait.
     fn retrieve(&self, wanted: &Wanted, deliver: &mut dyn FnMut(BlockId, Result<Bytes, Lost>));
+
+    /// Whether a block that was not delivered is gone for good. False: it may only be late. What only a late block names must
+    /// stay, and what only one that is gone names can go.
+    fn is_gone(&self, id: BlockId) -> bool {
+        let _all_are = id;
+        true
+    }
 
     /// Lets go of blocks. Unknown ones do not matter. Whoever waits for one of them is told that it is lost.
     fn deregister(&self, ids: &[BlockId]);

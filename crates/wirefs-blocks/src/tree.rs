@@ -114,6 +114,8 @@ type Observer = Box<dyn FnMut(Unasked) + Send>;
 struct Changes {
     ids: Ids,
     reaper: Option<Reaper>,
+    /// What is taken apart has blocks that are late: changes do not wait for them.
+    is_stuck: bool,
     /// From here on there may be objects that the tree notes as dead and the backlog does not have.
     dead_unread_from: Option<Ino>,
     /// It is not known what the store holds: nothing more is changed.

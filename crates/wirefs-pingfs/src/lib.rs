@@ -37,6 +37,7 @@ pub mod limits;
 
 mod ages;
 mod circuit;
+mod doubt;
 mod keeper;
 pub mod options;
 mod recent;

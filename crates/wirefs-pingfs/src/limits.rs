@@ -52,6 +52,10 @@ pub const RECENT_LAPS: u32 = 2;
 pub const RECENT_MIN: Duration = Duration::from_millis(1);
 /// Contents of blocks that just came by for a reader, kept until their packets are back, in bytes.
 pub const RECENT_BYTES_MAX: usize = 256 << 10;
+/// A block that has been missing for so long is gone: no packet lives longer (RFC 9293 takes two minutes for it).
+pub const GONE_AFTER: Duration = Duration::from_secs(120);
+/// Missing blocks of which it is known since when.
+pub const DOUBTS_MAX: usize = 65_536;
 /// Contents of blocks that passed while somebody waited, in bytes.
 pub const OVERHEARD_BYTES_MAX: usize = 1 << 20;
 /// Blocks that are fetched at once to be written to a file.

@@ -16,6 +16,7 @@ use wirefs_echo::{HostId, Output};
 
 use crate::ages::Ages;
 use crate::circuit::{Circuit, Zeal};
+use crate::doubt::Doubt;
 use crate::limits::{RECENT_LAPS, RECENT_MIN};
 use crate::options::EchoOptions;
 use crate::recent::Recent;
@@ -52,6 +53,8 @@ pub(crate) struct Core {
     pub(crate) recent: Recent,
     /// What passed while somebody waited.
     pub(crate) overheard: Recent,
+    /// Blocks that are missing.
+    pub(crate) doubt: Doubt,
     pub(crate) root: Option<BlockId>,
     /// Blocks reported lost and not found again.
     pub(crate) lost_count: u64,
@@ -142,12 +145,23 @@ impl Core {
                 Output::Passed { id, block } => {
                     let until = *until.get_or_insert_with(|| self.kept_until());
                     if let Some(id) = unpacked(id) {
+                        self.doubt.settle(id);
                         self.overheard.put(id, &block, until);
                     }
                 }
                 Output::Missing { id } => self.came(id, Err(Lost)),
-                Output::Lost { .. } => self.lost_count += 1,
-                Output::Found { .. } => self.lost_count = self.lost_count.saturating_sub(1),
+                Output::Lost { id } => {
+                    self.lost_count += 1;
+                    if let Some(id) = unpacked(id) {
+                        self.doubt.note(id, Instant::now());
+                    }
+                }
+                Output::Found { id } => {
+                    self.lost_count = self.lost_count.saturating_sub(1);
+                    if let Some(id) = unpacked(id) {
+                        self.doubt.settle(id);
+                    }
+                }
                 // The status tells how each host stands.
                 Output::Silent { .. } | Output::Answers { .. } => {}
             }
@@ -157,8 +171,12 @@ impl Core {
     fn came(&mut self, id: wirefs_echo::BlockId, block: Result<bytes::Bytes, Lost>) {
         let Some(id) = unpacked(id) else { return };
         self.waiting.came(id, &block);
-        if let Ok(block) = block {
-            self.recent.put(id, &block, self.kept_until());
+        match block {
+            Ok(block) => {
+                self.doubt.settle(id);
+                self.recent.put(id, &block, self.kept_until());
+            }
+            Err(Lost) => self.doubt.note(id, Instant::now()),
         }
     }
 
@@ -190,6 +208,7 @@ impl Core {
 
     /// A block is let go of.
     pub(crate) fn forget(&mut self, id: BlockId) {
+        self.doubt.settle(id);
         self.recent.remove(id);
         self.overheard.remove(id);
     }

@@ -74,12 +74,12 @@ impl Map<'_> {
 }
 
 /// What a lost block on the way to another one says about that.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Loss {
+#[derive(Clone, Copy)]
+pub(crate) enum Loss<'a> {
     /// It may come back, and reach it.
     MayReach,
-    /// It is gone for good, and reaches nothing.
-    IsFinal,
+    /// It reaches nothing where it is gone for good; what is only late may come back.
+    IsFinal(&'a dyn Fn(BlockId) -> bool),
 }
 
 /// Which of these blocks no root reaches.
@@ -90,7 +90,7 @@ pub(crate) fn unreached(
     shelf: &Shelf<'_>,
     roots: &[BlockId],
     blocks: &[Dropped],
-    loss: Loss,
+    loss: Loss<'_>,
 ) -> Result<Vec<Dropped>, Halt> {
     let mut wants = Wants::default();
     let mut free = Vec::new();
@@ -98,7 +98,10 @@ pub(crate) fn unreached(
         let mut is_reached = false;
         for root in roots {
             let reaches = match (Map { shelf, root: Some(*root) }).reaches(block) {
-                Err(Halt::Lost(_)) => Some(loss == Loss::MayReach),
+                Err(Halt::Lost(lost)) => Some(match loss {
+                    Loss::MayReach => true,
+                    Loss::IsFinal(is_gone) => !is_gone(lost),
+                }),
                 Err(Halt::Failed(_)) => Some(true),
                 outcome => wants.of(outcome)?,
             };

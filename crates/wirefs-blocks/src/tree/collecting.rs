@@ -24,23 +24,29 @@ impl BlockTree {
     /// Looks at a bounded number of blocks for each step, and makes one small change.
     pub fn collect(&self, steps: usize) -> bool {
         let mut changes = self.changes();
+        changes.is_stuck = false;
         (0..steps).all(|_| self.step(&mut changes))
     }
 
     /// Looks through registered blocks after `after` for some that nothing reaches: those that were named only by blocks
-    /// that are lost, and which therefore must be lost for good. Answers where to go on; `None` at the end.
+    /// that are gone for good ([`BlockStore::is_gone`](crate::store::BlockStore::is_gone)). Answers where to go on; `None` at the end.
     ///
     /// # Cost
     /// Retrieves each block that it looks at, so many at a time.
     pub fn sweep(&self, after: Option<BlockId>) -> Option<BlockId> {
         // No change comes between looking and letting go.
-        let _changes = self.changes();
+        let mut changes = self.changes();
+        if after.is_none() {
+            // What could not be removed of dead objects when it was tried may be there again.
+            changes.dead_unread_from = Some(Ino(0));
+        }
         let volume = self.volume();
         let ids = self.store.registered(after, STRAYS_BATCH);
         let older: Vec<BlockId> = ids.into_iter().filter(|id| *id < volume.id).collect();
         let last = *older.last()?;
         let shelf = Shelf::new(&self.cache);
-        if let Ok(strays) = self.run(&shelf, || strays(&volume, &shelf, &older)) {
+        if let Ok(strays) = self.run(&shelf, || strays(&volume, &shelf, &older, &|id| self.store.is_gone(id)))
+        {
             self.let_go(&strays);
         }
         Some(last)
@@ -52,6 +58,7 @@ impl BlockTree {
 
     /// Collects until nothing is left; false when nothing was there.
     pub(super) fn collect_all(&self, changes: &mut Changes) -> bool {
+        changes.is_stuck = false;
         let steps = (0..STEPS_MAX).take_while(|_| self.step(changes)).count();
         steps > 0
     }
@@ -107,15 +114,16 @@ impl BlockTree {
     /// Goes on with the first tree that is to be taken apart.
     fn take_apart(&self, changes: &mut Changes) -> bool {
         let volume = self.volume();
-        let Some(dying) = volume.dying.first().copied() else { return false };
+        let Some(dying) = volume.dying.first().copied().filter(|_| !changes.is_stuck) else { return false };
         let reaper = changes.reaper.filter(|reaper| reaper.dying == dying).unwrap_or(Reaper::new(dying));
         let shelf = Shelf::new(&self.cache);
-        match self.run(&shelf, || reaper.step(&volume, &shelf)) {
+        match self.run(&shelf, || reaper.step(&volume, &shelf, &|id| self.store.is_gone(id))) {
             Ok(reaped) => {
                 self.let_go(&reaped.free);
                 changes.reaper = reaped.next;
+                changes.is_stuck = reaped.is_stuck;
                 if reaped.next.is_some() {
-                    return true;
+                    return !reaped.is_stuck;
                 }
                 let op = |change: &mut Change<'_>| {
                     change.bury(dying);

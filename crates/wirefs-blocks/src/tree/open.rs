@@ -73,7 +73,8 @@ impl BlockTree {
             remove_leftovers(&*store, &volume, &mut ids, options);
             begin_life(&*store, &mut volume, &mut ids)?;
         }
-        let changes = Changes { ids, reaper: None, dead_unread_from: Some(Ino(0)), is_broken: false };
+        let changes =
+            Changes { ids, reaper: None, is_stuck: false, dead_unread_from: Some(Ino(0)), is_broken: false };
         let state = State { volume: Arc::new(volume), sessions: BTreeMap::new() };
         Ok(BlockTree {
             store,

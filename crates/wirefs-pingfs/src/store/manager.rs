@@ -220,6 +220,14 @@ impl BlockStore for EchoStore {
         }
     }
 
+    /// A block that is known is gone when it has been missing for minutes, and one that was dropped is; without an index all
+    /// are known as far as can be told.
+    fn is_gone(&self, id: BlockId) -> bool {
+        let core = self.shared().lock();
+        let is_known = core.circuit.echo.has_block(packed(id)) != Some(false);
+        !is_known || core.doubt.is_gone(id, Instant::now())
+    }
+
     fn deregister(&self, ids: &[BlockId]) {
         let _driving = self.shared().drive();
         let mut core = self.shared().lock();

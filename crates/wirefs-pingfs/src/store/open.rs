@@ -17,6 +17,7 @@ use wirefs_raw::{EchoSocket, Ident, charge_bytes};
 use super::{Core, EchoStore, Shared};
 use crate::ages::Ages;
 use crate::circuit::{Circuit, Way, Zeal};
+use crate::doubt::Doubt;
 use crate::limits::{
     ANSWER_WAIT, GOAL_PACKETS, NEAR, OVERHEARD_BYTES_MAX, PARKED_FAR, PARKED_PACKETS, RATE_MAX,
     RATE_MAX_LOOPBACK, RECENT_BYTES_MAX, WAIT_MAX,
@@ -269,6 +270,7 @@ fn start(
             ages: Ages::default(),
             recent: Recent::new(RECENT_BYTES_MAX),
             overheard: Recent::new(OVERHEARD_BYTES_MAX),
+            doubt: Doubt::default(),
             root: None,
             lost_count: 0,
             broken: None,

@@ -208,15 +208,125 @@ fn what_only_a_lost_block_could_name_is_swept_up() {
     world.store.lose(lost);
     let orphans = world.store.all().difference(&world.reached()).count();
     assert!(orphans > 10, "{orphans} blocks without a name");
-    let mut after = None;
-    loop {
-        after = world.tree.sweep(after);
-        if after.is_none() {
-            break;
-        }
-    }
+    sweep(&world);
     let left: Vec<BlockId> = world.store.all().difference(&world.reached()).copied().collect();
     assert_eq!(left, [], "still there");
     let missing = world.reached().difference(&world.store.all()).count();
     assert_eq!(missing, 0);
+}
+
+/// Head and link blocks that only the one checkpoint reaches.
+fn of_checkpoint(world: &World) -> Vec<BlockId> {
+    let volume = world.tree.volume();
+    let present = world.below(volume.root.files);
+    let kept = world.below(volume.checkpoints[0].files).into_iter().filter(|id| !present.contains(id));
+    let is_inner = |id: &BlockId| !matches!(world.store.block(*id), Some(Block::Contents { .. }));
+    kept.filter(is_inner).collect()
+}
+
+/// All steps of a sweep.
+fn sweep(world: &World) {
+    let mut after = None;
+    loop {
+        after = world.tree.sweep(after);
+        if after.is_none() {
+            return;
+        }
+    }
+}
+
+#[test]
+fn what_a_late_block_names_is_not_swept_up() {
+    let world = World::of(1400, 1 << 20, 0);
+    for file in 0..40 {
+        world.create(&format!("{file}"), bytes(20_000, file)).unwrap();
+    }
+    let inner = |block: &Block| matches!(block, Block::Head(_) | Block::Link { .. });
+    let all = world.store.all();
+    for id in blocks(&world, inner) {
+        world.store.hold_back([id]);
+        sweep(&world);
+        assert_eq!(world.store.all(), all, "{id}");
+    }
+    world.store.hold_back([]);
+    for file in 0..40 {
+        assert_eq!(world.read(&format!("{file}")), Ok(bytes(20_000, file)));
+    }
+    world.audit();
+}
+
+#[test]
+fn a_dying_tree_with_late_blocks_is_taken_apart_but_for_them_and_wholly_when_they_are_back() {
+    for step in [1, 7, 40] {
+        let world = World::of(1400, 1 << 20, 0);
+        for number in 0..1_500 {
+            world.create(&format!("{number}"), bytes(300, 1)).unwrap();
+        }
+        world.tree.create_checkpoint(b"one").unwrap();
+        for number in 0..1_500 {
+            world.remove(&format!("{number}")).unwrap();
+        }
+        world.collect();
+        world.store.hold_back(of_checkpoint(&world).into_iter().step_by(step));
+        world.tree.drop_checkpoint(b"one").unwrap();
+        // As long as something is late it ends, having done what it can.
+        world.collect();
+        world.collect();
+        assert!(world.tree.figures().backlog > 0, "buried too early");
+        world.store.hold_back([]);
+        world.collect();
+        world.audit();
+        assert_eq!(world.store.all().len(), 2, "every {step}th was late");
+    }
+}
+
+#[test]
+fn a_dying_tree_whose_blocks_are_gone_is_buried_and_what_they_named_is_swept_up() {
+    let world = World::of(1400, 1 << 20, 0);
+    for number in 0..2_000 {
+        world.create(&format!("{number}"), bytes(600, 1)).unwrap();
+    }
+    world.tree.create_checkpoint(b"one").unwrap();
+    for number in 0..2_000 {
+        world.remove(&format!("{number}")).unwrap();
+    }
+    world.collect();
+    let is_link = |id: &BlockId| matches!(world.store.block(*id), Some(Block::Link { .. }));
+    let links: Vec<BlockId> = of_checkpoint(&world).into_iter().filter(is_link).collect();
+    assert!(links.len() > 1);
+    world.store.lose(links[0]);
+    world.tree.drop_checkpoint(b"one").unwrap();
+    world.collect();
+    assert_eq!(world.tree.figures().backlog, 0);
+    assert!(world.store.all().len() > 2, "nothing names them any more");
+    sweep(&world);
+    world.collect();
+    world.audit();
+    assert_eq!(world.store.all().len(), 2);
+}
+
+#[test]
+fn an_object_that_was_late_when_it_was_to_be_removed_is_removed_after_a_sweep() {
+    let world = World::of(1400, 1 << 20, 0);
+    for number in 0..50 {
+        world.create(&format!("{number}"), bytes(9_000, 1)).unwrap();
+    }
+    let inos: BTreeSet<u64> =
+        (0..50).map(|number| world.stat(&format!("{number}")).unwrap().id.ino).collect();
+    let of_files = |block: &Block| match block {
+        Block::Head(items) => items.iter().all(|item| inos.contains(&item.key.ino.0)),
+        _ => false,
+    };
+    world.store.hold_back(blocks(&world, of_files));
+    let late: Vec<String> =
+        (0..50).map(|n| format!("{n}")).filter(|path| world.stat(path) == Err(Errno::Io)).collect();
+    assert!(!late.is_empty());
+    for path in &late {
+        world.remove(path).unwrap();
+    }
+    world.collect();
+    world.store.hold_back([]);
+    sweep(&world);
+    world.collect();
+    world.audit();
 }

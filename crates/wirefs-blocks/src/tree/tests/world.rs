@@ -114,6 +114,9 @@ impl BlockStore for FaultyStore {
             self.inner.retrieve(&Wanted::of(wanted.hints.iter().copied()), deliver);
         }
     }
+    fn is_gone(&self, id: BlockId) -> bool {
+        !self.late.lock().unwrap().contains(&id)
+    }
     fn deregister(&self, ids: &[BlockId]) {
         if !self.keeps_all.load(Ordering::Relaxed) {
             self.inner.deregister(ids);

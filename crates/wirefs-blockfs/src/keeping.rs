@@ -1,0 +1,109 @@
+//! What is done for a tree while nobody asks: collection, and sweeping up what only blocks named that are lost.
+
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use wirefs_blocks::id::BlockId;
+use wirefs_blocks::tree::BlockTree;
+
+/// How often it is looked whether there is something to do.
+const LOOK_EACH: Duration = Duration::from_secs(1);
+/// The same while what is to be collected cannot be had.
+const LOOK_AGAIN: Duration = Duration::from_secs(30);
+/// Steps of collection that are done at a time, with the changes waiting.
+const COLLECT_STEPS: usize = 16;
+/// How long after a loss it is swept: by then what is missing is gone or back.
+const SWEEP_AFTER: Duration = Duration::from_secs(150);
+
+/// When to sweep: once for all that was lost until then, some time after the last of it.
+#[derive(Debug, Default)]
+struct Sweep {
+    /// Losses that were seen, and when it is time to sweep on their account.
+    lost: u64,
+    due: Option<Duration>,
+    /// Where a sweep goes on that has begun.
+    after: Option<Option<BlockId>>,
+}
+
+impl Sweep {
+    /// Where to go on sweeping now, given the losses until now; `None`: there is nothing to sweep.
+    fn next(&mut self, now: Duration, lost: u64) -> Option<Option<BlockId>> {
+        if self.after.is_some() {
+            return self.after;
+        }
+        if lost > self.lost {
+            (self.lost, self.due) = (lost, Some(now + SWEEP_AFTER));
+        }
+        if self.due.is_none_or(|due| due > now) {
+            return None;
+        }
+        self.due = None;
+        self.after = Some(None);
+        self.after
+    }
+
+    /// A part was swept. What that did not find was known to be lost, and is nothing new.
+    fn swept(&mut self, next: Option<BlockId>, lost: u64) {
+        self.after = next.map(Some);
+        self.lost = lost;
+    }
+}
+
+/// Ends the thread when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Keeping {
+    end: Arc<(Mutex<bool>, Condvar)>,
+}
+
+impl Keeping {
+    /// Looks after a tree until this is dropped. The thread keeps nothing alive for longer than a look takes.
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub(crate) fn start(tree: &Arc<BlockTree>) -> io::Result<Keeping> {
+        let end = Arc::new((Mutex::new(false), Condvar::new()));
+        let (tree, signal) = (Arc::downgrade(tree), Arc::clone(&end));
+        std::thread::Builder::new().name("wirefs-keeping".into()).spawn(move || {
+            let (begun, mut sweep, mut wait) = (Instant::now(), Sweep::default(), LOOK_EACH);
+            while !has_ended(&signal, wait) {
+                let Some(tree) = tree.upgrade() else { return };
+                wait = look(&tree, begun.elapsed(), &mut sweep);
+            }
+        })?;
+        Ok(Keeping { end })
+    }
+}
+
+impl Drop for Keeping {
+    fn drop(&mut self) {
+        let (is_over, signal) = &*self.end;
+        *is_over.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        signal.notify_all();
+    }
+}
+
+/// Waits, and tells whether it is over.
+fn has_ended((is_over, signal): &(Mutex<bool>, Condvar), wait: Duration) -> bool {
+    let guard = is_over.lock().unwrap_or_else(PoisonError::into_inner);
+    *signal.wait_timeout_while(guard, wait, |is_over| !*is_over).unwrap_or_else(PoisonError::into_inner).0
+}
+
+/// Does what is to be done now; how long to wait for the next time.
+fn look(tree: &BlockTree, now: Duration, sweep: &mut Sweep) -> Duration {
+    let before = tree.figures();
+    if before.backlog > 0 {
+        tree.collect(COLLECT_STEPS);
+        let after = tree.figures();
+        if after.deregistered == before.deregistered && after.backlog == before.backlog {
+            return LOOK_AGAIN;
+        }
+    }
+    if let Some(from) = sweep.next(now, tree.figures().lost) {
+        let next = tree.sweep(from);
+        sweep.swept(next, tree.figures().lost);
+    }
+    LOOK_EACH
+}
+
+#[cfg(test)]
+mod tests;
