@@ -19,13 +19,24 @@ pub(crate) struct Epoch {
     answered: u64,
     way_sum: Duration,
     replies: u32,
+    /// When the first and the last of its replies arrived.
+    arrived: Option<(Time, Time)>,
 }
 
 impl Epoch {
     /// Begins one.
     pub(crate) fn open(now: Time) -> Epoch {
         let none = Duration::ZERO;
-        Epoch { opened: now, span: none, begun: None, sent: 0, answered: 0, way_sum: none, replies: 0 }
+        Epoch {
+            opened: now,
+            span: none,
+            begun: None,
+            sent: 0,
+            answered: 0,
+            way_sum: none,
+            replies: 0,
+            arrived: None,
+        }
     }
 
     /// Adds the packets of a closed mark.
@@ -36,8 +47,10 @@ impl Epoch {
         self.answered += mark.pieces.answered + mark.ballast.answered;
     }
 
-    /// Adds a reply, which was on the way for so long.
-    pub(crate) fn add_reply(&mut self, way: Duration) {
+    /// Adds a reply that arrived then and was on the way for so long.
+    pub(crate) fn add_reply(&mut self, arrived: Time, way: Duration) {
+        let (first, last) = self.arrived.unwrap_or((arrived, arrived));
+        self.arrived = Some((first, last.max(arrived)));
         if self.replies < u32::MAX {
             self.way_sum += way;
             self.replies += 1;
@@ -74,9 +87,10 @@ impl Epoch {
         self.sent as f64 / self.span.as_secs_f64().max(1e-6)
     }
 
-    /// Replies a second. Behind a queue they come more slowly than was sent, though none is lost.
-    pub(crate) fn answered_rate(&self, now: Time) -> f64 {
-        f64::from(self.replies) / (now - self.opened).as_secs_f64().max(1e-6)
+    /// Replies a second, from the first to the last. Behind a queue they come more slowly than was sent, though none is lost.
+    pub(crate) fn answered_rate(&self) -> f64 {
+        let span = self.arrived.map_or(Duration::ZERO, |(first, last)| last - first);
+        f64::from(self.replies.saturating_sub(1)) / span.as_secs_f64().max(1e-6)
     }
 }
 
@@ -92,6 +106,8 @@ impl Epoch {
         way: Duration,
     ) -> Epoch {
         let opened = Time(now.0.saturating_sub(span.as_nanos() as u64));
-        Epoch { opened, span, begun: Some(opened), sent, answered, way_sum: way * replies, replies }
+        let replied = replies.max(1);
+        let arrived = Some((opened + span / replied, now));
+        Epoch { opened, span, begun: Some(opened), sent, answered, way_sum: way * replies, replies, arrived }
     }
 }

@@ -276,9 +276,12 @@ impl Host {
         let way = lap - waited;
         self.lap.note(now, lap);
         self.way.note(now, way);
-        self.epoch.add_reply(way);
+        let arrived = before(now, waited).unwrap_or_default();
+        self.epoch.add_reply(arrived, way);
         if let Some(shortest) = self.way.shortest() {
-            self.governor.hear(now, way, &self.epoch, shortest);
+            // What was sent when the queue began that this one waited in.
+            let is_pressed = self.pace.pressed_for() > way;
+            self.governor.hear(arrived, way, self.epoch.loss(), shortest, is_pressed);
         }
         self.newest_answered = self.newest_answered.max(Some(reply.sent));
         self.asked = None;
@@ -337,7 +340,7 @@ impl Host {
     fn judge(&mut self, now: Time) {
         let epoch = std::mem::replace(&mut self.epoch, Epoch::open(now));
         let shortest = self.way.shortest().unwrap_or_default();
-        match self.governor.judge(now, &epoch, shortest, self.assigned > 0) {
+        match self.governor.judge(now, &epoch, shortest, self.assigned) {
             Judgement::Same => {}
             Judgement::LongerWay => self.way.forget_shortest(),
         }

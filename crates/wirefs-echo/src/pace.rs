@@ -14,24 +14,34 @@ const BURST_MIN: f64 = 2.0;
 pub(crate) struct Pace {
     tokens: f64,
     filled: Time,
+    /// When it was last full: what could have been sent was not.
+    full: Time,
 }
 
 impl Pace {
     /// Makes a bucket with one token.
     pub(crate) fn new() -> Pace {
-        Pace { tokens: 1.0, filled: Time::default() }
+        Pace { tokens: 1.0, filled: Time::default(), full: Time::default() }
     }
 
     /// Fills it up to `now`, at this many tokens a second.
     pub(crate) fn fill(&mut self, now: Time, rate: f64) {
         let earned = (now - self.filled).as_secs_f64() * rate;
-        self.tokens = (self.tokens + earned).min(burst(rate));
         self.filled = now.max(self.filled);
+        if self.tokens + earned >= burst(rate) {
+            self.full = self.filled;
+        }
+        self.tokens = (self.tokens + earned).min(burst(rate));
     }
 
     /// Packets that may be sent now.
     pub(crate) fn available(&self) -> usize {
         self.tokens.max(0.0) as usize
+    }
+
+    /// For how long all that was allowed has been sent.
+    pub(crate) fn pressed_for(&self) -> Duration {
+        self.filled - self.full
     }
 
     /// Pays for a packet. The account may be overdrawn, so that a batch need not be cut.

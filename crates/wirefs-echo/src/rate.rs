@@ -14,8 +14,8 @@
 //!                                     └─────────────────────────────  and is not ours to avoid
 //! ```
 //!
-//! The rate doubles while the host has no blocks, which an excess could cost; with blocks it grows by a quarter, so that a
-//! queue shows well before it is full. Only what an epoch has proved is admitted, never what is being tried.
+//! The rate doubles while the host has no blocks, which an excess could cost; with blocks it grows by a quarter at most, and by
+//! less the more of them there are, so that a queue shows well before it is full. Only what an epoch has proved is admitted, never what is being tried.
 //!
 //! *Delay* is the signal of hosts and links that queue, and comes before any loss. *Loss* is the signal of those that
 //! count (rate limits of ICMP). Loss that stays when the rate falls is the wire's: it costs redundancy, not rate.
@@ -46,12 +46,28 @@ const CLIMB_END: f64 = 0.95;
 const CLIMB_STEP: f64 = 0.125;
 /// Growth while finding, without blocks at the host.
 const FIND_FAST: f64 = 2.0;
-/// Growth while finding, with blocks at the host.
-const FIND_WITH_BLOCKS: f64 = 1.25;
-/// Growth when looking beyond what was once too much.
-const BEYOND: f64 = 1.05;
+/// Growth while finding, with blocks at the host, at most.
+const FIND_WITH_BLOCKS: f64 = 0.25;
+/// The same at least.
+const FIND_WITH_BLOCKS_LEAST: f64 = 0.05;
+/// Packets that one step of growth may send too many until that is noticed, a lap later: about half of a small queue.
+const EXCESS_PACKETS: f64 = 24.0;
+/// Rates that differ by less than this part are the same: two alarms there are no accident.
+const SAME_RATE: f64 = 0.3;
+/// The rate to begin with at most, in packets a second: of a near host, a few packets a lap are many a second.
+const BEGIN_MAX: f64 = 200.0;
+/// Growth when looking beyond what was once too much, at most.
+const BEYOND: f64 = 0.05;
+/// The same at least.
+const BEYOND_LEAST: f64 = 0.01;
 /// Part of what was proved that is relied on; the rest is for what varies.
 const RELIABLE: f64 = 0.8;
+/// Part of what was sent that comes back where nothing on the way is too narrow for it; the rest is for what varies.
+const PASSED: f64 = 0.9;
+/// Part of a rate that was decreased whose replies tell that it is still too much.
+const STILL: f64 = 0.95;
+/// Part of a rate that was held whose replies tell, within a few of them, that the way has become narrower.
+const SLOWER: f64 = 0.75;
 /// Part of the rate that must be used for an epoch to prove something about it.
 const LOADED: f64 = 0.75;
 /// Loss above the way's own that counts as a signal.
@@ -72,6 +88,8 @@ const QUEUED_REPLIES: u32 = 16;
 const RATE_MIN: f64 = 1.0;
 /// A delay that counts as a queue, on the shortest way.
 const QUEUE_MIN: Duration = Duration::from_millis(3);
+/// The same on the longest: a queue has as much room there as anywhere, and is heard of later.
+const QUEUE_MAX: Duration = Duration::from_millis(8);
 
 /// What the user says about the rate, for each host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,6 +111,10 @@ struct Before {
     loss: f64,
     delay: Duration,
     is_queued: bool,
+    /// The way is too narrow for the rate, as far as the replies tell: they came more slowly than was sent, or not at all.
+    is_narrow: bool,
+    /// The rate was being found.
+    was_finding: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -130,6 +152,12 @@ pub(crate) struct Governor {
     /// Replies one after the other that came behind a queue, and since when.
     queued_replies: u32,
     queued_since: Time,
+    /// It is being tried whether more is answered than what was once too much.
+    is_beyond: bool,
+    /// By what part the rate grew last.
+    step: f64,
+    /// The rate at which a delay came and went by itself.
+    alarm: Option<f64>,
     /// Epochs one after the other with a delay that what was sent in them hardly caused.
     foreign_delays: u32,
 }
@@ -153,6 +181,9 @@ impl Governor {
             changed: Time::default(),
             queued_replies: 0,
             queued_since: Time::default(),
+            is_beyond: false,
+            step: 0.0,
+            alarm: None,
             foreign_delays: 0,
         }
     }
@@ -192,18 +223,12 @@ impl Governor {
     pub(crate) fn begin(&mut self, packets: u64, lap: Duration) {
         if let (Rate::Adaptive { most }, Stage::Finding) = (self.rule, self.stage) {
             let rate = packets as f64 / lap.as_secs_f64().max(1e-6);
-            self.current = rate.clamp(RATE_MIN, f64::from(most).max(RATE_MIN));
+            self.current = rate.min(BEGIN_MAX).clamp(RATE_MIN, f64::from(most).max(RATE_MIN));
         }
     }
 
-    /// Judges an epoch, given the shortest time that the way takes, and whether the host has blocks.
-    pub(crate) fn judge(
-        &mut self,
-        now: Time,
-        epoch: &Epoch,
-        shortest: Duration,
-        has_blocks: bool,
-    ) -> Judgement {
+    /// Judges an epoch, given the shortest time that the way takes, and how many packets of blocks the host has.
+    pub(crate) fn judge(&mut self, now: Time, epoch: &Epoch, shortest: Duration, blocks: u64) -> Judgement {
         let Rate::Adaptive { most } = self.rule else {
             return Judgement::Same;
         };
@@ -223,12 +248,24 @@ impl Governor {
             return self.settle(now, before, loss, delay);
         }
         if is_queued || is_lossy {
-            let before =
-                Before { rate: self.current, answered: epoch.answered_rate(now), loss, delay, is_queued };
+            // Where little was sent, what came back says nothing about what would.
+            let is_loaded = epoch.sent_rate() >= LOADED * self.current;
+            let answered = if is_loaded { epoch.answered_rate() } else { self.current };
+            let passed = if self.is_finding() { self.passed() } else { PASSED };
+            let before = Before {
+                rate: self.current,
+                answered,
+                loss,
+                delay,
+                is_queued,
+                is_narrow: is_lossy || answered < passed * self.current,
+                was_finding: self.is_finding(),
+            };
             self.ease(before, shortest);
         } else if epoch.sent_rate() >= LOADED * self.current && epoch.begun() >= self.changed {
             self.proved = epoch.sent_rate().min(self.current);
-            self.grow(now, most, has_blocks);
+            let packets_a_lap = blocks as f64 + self.current * shortest.as_secs_f64();
+            self.grow(now, most, blocks > 0, packets_a_lap);
         }
         // What the wire loses by itself may become less.
         self.own_loss = self.own_loss.min(self.own_loss * 0.9 + loss * 0.1);
@@ -245,26 +282,60 @@ impl Governor {
 
     /// Hears how long a reply was on the way. While the rate is being found, a queue ends that at once: what is in it was
     /// sent a lap ago, and more of it is under way.
-    pub(crate) fn hear(&mut self, now: Time, way: Duration, epoch: &Epoch, shortest: Duration) {
+    ///
+    /// Replies behind a queue come at the rate of what made it. A batch that our own machine held up for a moment comes back
+    /// late too, but as fast as it was sent: that ends nothing.
+    ///
+    /// The same ends a rate that was held, where the replies come much more slowly than was sent. All of this holds only while
+    /// all is sent that is allowed (`is_pressed`): else the replies are as slow as what was sent.
+    pub(crate) fn hear(
+        &mut self,
+        arrived: Time,
+        way: Duration,
+        loss: f64,
+        shortest: Duration,
+        is_pressed: bool,
+    ) {
         let delay = way.saturating_sub(shortest);
-        if self.queued_replies == 0 {
-            self.queued_since = now;
-        }
-        self.queued_replies = if is_queue(delay, shortest) { self.queued_replies + 1 } else { 0 };
-        // A batch that our own machine held up for a moment comes back late all at once; a queue goes on.
-        let is_short = now - self.queued_since < QUEUE_MIN;
-        if self.queued_replies < QUEUED_REPLIES || is_short || !self.is_finding() {
+        if !is_queue(delay, shortest) || !is_pressed {
+            self.queued_replies = 0;
             return;
         }
+        if self.queued_replies == 0 {
+            self.queued_since = arrived;
+        }
+        self.queued_replies += 1;
+        let span = arrived - self.queued_since;
+        let passed = match (self.stage, self.rule) {
+            (_, Rate::Fixed(_)) => return,
+            // It was not enough.
+            (Stage::Easing { .. }, _) => STILL,
+            (Stage::Finding, _) => self.passed(),
+            (Stage::Holding, _) if self.is_beyond => self.passed(),
+            (Stage::Holding, _) => SLOWER,
+        };
+        if self.queued_replies < QUEUED_REPLIES || span < QUEUE_MIN {
+            return;
+        }
+        let answered = f64::from(self.queued_replies - 1) / span.as_secs_f64();
         self.queued_replies = 0;
-        let answered = epoch.answered_rate(now).min(self.current);
-        let before = Before { rate: self.current, answered, loss: epoch.loss(), delay, is_queued: true };
+        if answered >= passed * self.current {
+            return;
+        }
+        let (rate, was_finding) = (self.current, self.is_finding());
+        let before = Before { rate, answered, loss, delay, is_queued: true, is_narrow: true, was_finding };
         self.ease(before, shortest);
     }
 
     fn ease(&mut self, before: Before, shortest: Duration) {
         let queue_laps = before.delay.as_secs_f64() / shortest.as_secs_f64().max(1e-6);
         let cut = if before.is_queued { 1.0 - queue_laps / DRAIN_LAPS } else { CUT_LEAST };
+        let before = match self.stage {
+            Stage::Finding | Stage::Holding => before,
+            Stage::Easing { before: first, .. } => {
+                Before { answered: first.answered.min(before.answered), is_narrow: true, ..first }
+            }
+        };
         let answered = before.answered.min(before.rate);
         self.current = (answered * cut.clamp(CUT_DEEPEST, CUT_LEAST)).max(RATE_MIN);
         self.stage = Stage::Easing { epochs: EASING_EPOCHS, before };
@@ -273,16 +344,30 @@ impl Governor {
     /// Decides after a decrease whether it helped.
     fn settle(&mut self, now: Time, before: Before, loss: f64, delay: Duration) -> Judgement {
         self.stage = Stage::Holding;
+        let was_beyond = std::mem::take(&mut self.is_beyond);
         let has_helped = if before.is_queued {
             delay.as_secs_f64() < before.delay.as_secs_f64() * HELPED
         } else {
             loss < before.loss * HELPED
         };
+        let is_known =
+            before.was_finding && self.alarm.is_some_and(|rate| (before.rate / rate - 1.0).abs() < SAME_RATE);
+        if has_helped && !before.is_narrow && !was_beyond && !is_known {
+            // The delay went by itself: all that was sent came back in time. Nothing is learned about what would be too much,
+            // unless it happens there once more.
+            self.alarm = Some(before.rate);
+            if before.was_finding {
+                self.stage = Stage::Finding;
+            }
+            self.current = self.current.max(before.rate * CUT_LEAST);
+            return Judgement::Same;
+        }
         if has_helped {
             self.answered_at_most = Some(before.answered.min(before.rate));
             self.proved = self.proved.min(before.answered);
+            self.beyond_wait =
+                if was_beyond { (self.beyond_wait * 2).min(BEYOND_WAIT_MAX) } else { BEYOND_WAIT_MIN };
             self.beyond_at = now + self.beyond_wait;
-            self.beyond_wait = (self.beyond_wait * 2).min(BEYOND_WAIT_MAX);
             return Judgement::Same;
         }
         self.current = before.rate;
@@ -293,17 +378,34 @@ impl Governor {
         Judgement::Same
     }
 
-    fn grow(&mut self, now: Time, most: f64, has_blocks: bool) {
+    /// Part of what was sent that comes back where the way is wide enough: the less it grew, the more.
+    fn passed(&self) -> f64 {
+        PASSED.max(1.0 / (1.0 + self.step / 2.0))
+    }
+
+    /// Sends more, by so little, where there are blocks, that what is too much finds room in a queue until it is noticed: that
+    /// takes a lap, in which all packets of the host come round.
+    fn grow(&mut self, now: Time, most: f64, has_blocks: bool, packets_a_lap: f64) {
+        let step = EXCESS_PACKETS / packets_a_lap.max(1.0);
         let grown = match self.stage {
-            Stage::Finding => self.current * if has_blocks { FIND_WITH_BLOCKS } else { FIND_FAST },
+            Stage::Finding if has_blocks => {
+                self.step = step.clamp(FIND_WITH_BLOCKS_LEAST, FIND_WITH_BLOCKS);
+                self.current * (1.0 + self.step)
+            }
+            Stage::Finding => {
+                self.step = FIND_FAST - 1.0;
+                self.current * FIND_FAST
+            }
             Stage::Holding if self.current < self.climb_end() => {
                 let end = self.climb_end().min(most);
                 // At least a packet a second, so that slow rates get there too.
                 (self.current + ((end - self.current) * CLIMB_STEP).max(1.0)).min(end)
             }
             Stage::Holding if now >= self.beyond_at => {
-                let beyond = self.current * BEYOND;
+                self.step = (step / 2.0).clamp(BEYOND_LEAST, BEYOND);
+                let beyond = self.current * (1.0 + self.step);
                 self.answered_at_most = Some(beyond / CLIMB_END);
+                self.is_beyond = true;
                 beyond
             }
             Stage::Holding | Stage::Easing { .. } => self.current,
@@ -321,7 +423,7 @@ impl Governor {
 
 /// Whether such a delay is that of a queue.
 fn is_queue(delay: Duration, shortest: Duration) -> bool {
-    delay > (shortest / 4).max(QUEUE_MIN)
+    delay > (shortest / 4).clamp(QUEUE_MIN, QUEUE_MAX)
 }
 
 #[cfg(test)]

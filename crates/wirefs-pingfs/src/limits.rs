@@ -36,6 +36,8 @@ pub const RETRIEVE_WAIT: Duration = Duration::from_secs(30);
 pub const ROOM_WAIT: Duration = Duration::from_secs(3);
 /// For so long a host is waited for before the store counts as without hosts.
 pub const ANSWER_WAIT: Duration = Duration::from_secs(5);
+/// For so long the hosts' rates are looked for before there are blocks.
+pub const SEARCH_WAIT: Duration = Duration::from_secs(1);
 /// For so long [`sync`](wirefs_blocks::store::BlockStore::sync) waits for what is new to be under way.
 pub const SYNC_WAIT: Duration = Duration::from_secs(10);
 /// For so long the first echo of a host is waited for.

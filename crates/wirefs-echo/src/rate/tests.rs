@@ -27,7 +27,9 @@ impl World {
             self.now = self.now + LAP;
             let (sent, answered) = (sent.round() as u64, (sent * part).round() as u64);
             let epoch = Epoch::of(self.now, LAP, sent, answered, replies, way);
-            if self.governor.judge(self.now, &epoch, self.shortest, self.has_blocks) == Judgement::LongerWay {
+            if self.governor.judge(self.now, &epoch, self.shortest, u64::from(self.has_blocks))
+                == Judgement::LongerWay
+            {
                 self.shortest = way;
             }
         }
@@ -110,7 +112,7 @@ fn rate_that_is_not_used_does_not_grow() {
     governor.begin(16, LAP);
     for lap in 1..100 {
         let now = Time::default() + LAP * lap;
-        governor.judge(now, &Epoch::of(now, LAP, 3, 3, 3, LAP), LAP, true);
+        governor.judge(now, &Epoch::of(now, LAP, 3, 3, 3, LAP), LAP, 1);
     }
     assert_eq!(governor.rate(), 160.0);
 }
@@ -119,7 +121,7 @@ fn rate_that_is_not_used_does_not_grow() {
 fn fixed_rate_stays() {
     let mut governor = Governor::new(Rate::Fixed(700));
     governor.begin(16, LAP);
-    governor.judge(Time(1), &Epoch::of(Time(1), LAP, 70, 7, 7, LAP * 9), LAP, true);
+    governor.judge(Time(1), &Epoch::of(Time(1), LAP, 70, 7, 7, LAP * 9), LAP, 1);
     assert_eq!(governor.rate(), 700.0);
     assert!(!governor.may_grow(Time(1)));
 }
@@ -129,10 +131,10 @@ fn delay_that_our_own_machine_made_ends_no_search() {
     let mut world = World::new(100_000);
     world.laps(3, |rate| (1.0, rate, LAP));
     let rate = world.governor.rate();
-    let (epoch, late) = (Epoch::open(world.now), LAP + Duration::from_millis(60));
+    let late = LAP + Duration::from_millis(60);
     // A whole batch that was held up before it was sent.
     for _ in 0..64 {
-        world.governor.hear(world.now, late, &epoch, LAP);
+        world.governor.hear(world.now, late, 0.0, LAP, true);
     }
     assert!(world.governor.is_finding());
     assert_eq!(world.governor.rate(), rate);
@@ -145,7 +147,7 @@ fn delay_while_little_is_sent_costs_no_rate_unless_it_stays() {
     let light = |world: &mut World, way: Duration| {
         world.now = world.now + LAP;
         let epoch = Epoch::of(world.now, LAP, 20, 20, 20, way);
-        world.governor.judge(world.now, &epoch, LAP, true);
+        world.governor.judge(world.now, &epoch, LAP, 1);
     };
     for _ in 0..5 {
         light(&mut world, LAP * 2);
@@ -154,4 +156,53 @@ fn delay_while_little_is_sent_costs_no_rate_unless_it_stays() {
     assert_eq!(world.governor.rate(), 10_000.0);
     (0..20).for_each(|_| light(&mut world, LAP * 2));
     assert!(world.governor.rate() < 10_000.0, "the host has become slower");
+}
+
+/// Replies that come behind a queue, so many a second, for a tenth of a second.
+fn train(world: &mut World, rate: f64, is_pressed: bool) {
+    let late = LAP + Duration::from_millis(20);
+    for nth in 0..(rate / 10.0) as u32 {
+        let arrived = world.now + Duration::from_secs_f64(f64::from(nth) / rate);
+        world.governor.hear(arrived, late, 0.0, LAP, is_pressed);
+    }
+}
+
+#[test]
+fn rate_that_is_held_ends_at_once_where_the_replies_come_much_more_slowly() {
+    let holding = || {
+        let mut world = World::new(100_000);
+        let limit = 10_000.0;
+        world.laps(400, |rate| ((limit / rate).min(1.0), rate.min(limit), LAP));
+        assert!(!world.governor.is_finding());
+        world
+    };
+    let mut world = holding();
+    train(&mut world, 4_000.0, true);
+    assert!((2_000.0..=4_000.0).contains(&world.governor.rate()), "{}", world.governor.rate());
+    // Not where as much comes as is sent, nor where little is sent: then the replies are few, and the queue is another's.
+    for (rate, is_pressed) in [(9_500.0, true), (400.0, false)] {
+        let mut world = holding();
+        let before = world.governor.rate();
+        train(&mut world, rate, is_pressed);
+        assert_eq!(world.governor.rate(), before);
+    }
+}
+
+#[test]
+fn delays_that_come_and_go_by_themselves_leave_no_rate_low() {
+    // A machine that is held up now and then: what it sends all comes back, late.
+    let mut world = World::new(100_000);
+    let mut lap = 0;
+    world.laps(3_000, |rate| {
+        lap += 1;
+        (1.0, rate, if lap % 12 == 0 { LAP * 2 } else { LAP })
+    });
+    assert!(world.governor.rate() > 50_000.0, "{}", world.governor.rate());
+}
+
+#[test]
+fn near_host_is_begun_with_few_packets_a_second() {
+    let mut governor = Governor::new(Rate::Adaptive { most: 1_000_000 });
+    governor.begin(16, Duration::from_micros(30));
+    assert_eq!(governor.rate(), BEGIN_MAX);
 }

@@ -168,3 +168,88 @@ fn parked_packets_are_admitted_and_told_apart() {
     assert!(status.way.unwrap() < ms(2), "{status:?}");
     assert!(status.lap.unwrap() > ms(40), "{status:?}");
 }
+
+/// 20 Mbit/s and a queue of 50 packets, as a home's line has.
+fn home_line(rtt: Duration) -> Site {
+    Site::at(rtt).with(|way| {
+        way.rate_bits = Some(20_000_000);
+        way.queue_bytes = Some(50 * PACKET_BYTES as u64);
+    })
+}
+
+#[test]
+fn line_with_a_small_queue_is_used_and_loses_nothing() {
+    for rtt in [1, 4, 20, 85] {
+        let mut site = home_line(ms(rtt));
+        (site.config.goal_packets, site.config.parked_packets) = (4_352, 256);
+        let mut world = World::answering(&[site], 1, adaptive(10_000));
+        // The search costs packets that carry nothing, at most.
+        world.run(ms(5_000));
+        let found = world.echo.status(HOST).unwrap().rate;
+        let dropped = |world: &World| world.ways[0].lane.counters().dropped_by_queue;
+        let before = dropped(&world);
+        let blocks = fill(&mut world, 0);
+        assert!(blocks >= 256, "rtt {rtt}: {blocks} at {found}");
+        world.run(ms(25_000));
+        assert_eq!(dropped(&world), before, "rtt {rtt}: dropped in steady state");
+        let (sent, begun) = (world.ways[0].sent, world.now);
+        world.run(ms(10_000));
+        let used = (world.ways[0].sent - sent) as f64 * PACKET_BYTES as f64 * 8.0
+            / (world.now - begun).as_secs_f64()
+            / 20e6;
+        assert!(used >= 0.8, "rtt {rtt}: {used} of the line is used");
+        // It is looked whether more can be sent, without a loss.
+        world.run(ms(60_000));
+        assert_eq!(dropped(&world), before, "rtt {rtt}: dropped when it was looked for more");
+        assert!(world.lost.is_empty(), "rtt {rtt}: {:?}", world.lost);
+    }
+}
+
+#[test]
+fn line_is_found_with_blocks_under_way_and_loses_none_of_them() {
+    for rtt in [4, 20, 85] {
+        let mut site = home_line(ms(rtt));
+        (site.config.goal_packets, site.config.parked_packets) = (100, 256);
+        let mut world = World::answering(&[site], 1, adaptive(10_000));
+        (0..260).for_each(|number| world.keep(number, 1_416));
+        world.run(ms(90_000));
+        assert!(world.lost.is_empty(), "rtt {rtt}: {:?}", world.lost);
+        let status = world.echo.status(HOST).unwrap();
+        assert!(status.rate > 0.8 * 1_698.0, "rtt {rtt}: {status:?}");
+    }
+}
+
+/// Packets that are parked come round in turn, so a line that has become slower shows a lap late: what is lost until then
+/// takes a second copy. Without them it shows at once.
+#[test]
+fn line_whose_rate_halves_loses_nothing() {
+    for (rtt, parked, copies) in
+        [(20, 0, 1), (85, 0, 1), (1, 256, 2), (4, 256, 2), (20, 256, 2), (85, 256, 2)]
+    {
+        let mut site = home_line(ms(rtt));
+        (site.config.goal_packets, site.config.parked_packets) = (4_096 + parked, parked);
+        let mut world = World::answering(std::slice::from_ref(&site), 1, |config| {
+            adaptive(10_000)(config);
+            config.redundancy = Redundancy::Copies(copies);
+        });
+        world.run(ms(5_000));
+        let blocks = fill(&mut world, 0);
+        world.run(ms(20_000));
+        world.ways[0].lane.set_profile(site.with(|way| way.rate_bits = Some(10_000_000)).way);
+        world.run(ms(60_000));
+        let status = world.echo.status(HOST).unwrap();
+        assert!(world.lost.is_empty(), "rtt {rtt}: {:?} {status:?}", world.lost);
+        assert!((0.6 * 849.0..1.4 * 849.0).contains(&status.rate), "rtt {rtt}: {status:?}");
+        assert_eq!(world.check_all(0..blocks, 1_000) as u64, blocks);
+    }
+}
+
+#[test]
+fn near_host_is_soon_sent_the_most() {
+    let mut site = Site::at(Duration::from_micros(50));
+    (site.config.goal_packets, site.config.parked_packets) = (8_192, 4_096);
+    let mut world = World::answering(&[site], 1, adaptive(100_000));
+    world.run(ms(2_000));
+    let status = world.echo.status(HOST).unwrap();
+    assert_eq!(status.rate, 100_000.0, "{status:?}");
+}

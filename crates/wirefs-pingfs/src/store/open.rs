@@ -20,7 +20,7 @@ use crate::circuit::{Circuit, Way, Zeal};
 use crate::doubt::Doubt;
 use crate::limits::{
     ANSWER_WAIT, GOAL_PACKETS, NEAR, OVERHEARD_BYTES_MAX, PARKED_FAR, PARKED_PACKETS, RATE_MAX,
-    RATE_MAX_LOOPBACK, RECENT_BYTES_MAX, WAIT_MAX,
+    RATE_MAX_LOOPBACK, RECENT_BYTES_MAX, SEARCH_WAIT, WAIT_MAX,
 };
 use crate::options::{EchoOptions, Pace};
 use crate::recent::Recent;
@@ -154,7 +154,8 @@ impl EchoStore {
     /// Measures the hosts, makes an empty store of them, and waits until they take blocks.
     ///
     /// # Cost
-    /// A few round trips for each host; one second for each that does not answer, and where none takes blocks, five more.
+    /// A few round trips for each host, and at most a second for all of them while their rates are found; one second for each
+    /// that does not answer, and where none takes blocks, five more.
     ///
     /// # Errors
     /// [`OpenError`]: each says what to do.
@@ -257,6 +258,12 @@ fn start(
         if Instant::now() >= end {
             return Err(OpenError::Silent);
         }
+        circuit.turn(Zeal::Full).map_err(Refused::from)?;
+        circuit.rest(Zeal::Full).wait(None, Duration::ZERO, WAIT_MAX);
+    }
+    // As long as there are no blocks, a rate that is too high costs nobody anything: it is found best now.
+    let end = Instant::now() + SEARCH_WAIT;
+    while circuit.echo.capacity().may_grow && Instant::now() < end {
         circuit.turn(Zeal::Full).map_err(Refused::from)?;
         circuit.rest(Zeal::Full).wait(None, Duration::ZERO, WAIT_MAX);
     }
