@@ -99,8 +99,8 @@ pub enum Output {
     /// is another one by then. What the kernel forgets may wait for a call that waits for the server, which may wait for this
     /// frame: so the driver must not let it wait for long.
     SendAfter(Frame),
-    /// Have the kernel let go of a name that nobody uses, when nothing else is to be done. Nothing waits for it.
-    LetGo(NodeId, Vec<u8>),
+    /// Have the kernel let go of a node that nobody uses, by all its names, when nothing else is to be done. Nothing waits for it.
+    LetGo(NodeId, Vec<(NodeId, Vec<u8>)>),
     /// Look for a piece of contents on disk, then tell [`Client::loaded`]. Comes only where there is a store.
     Load(Piece),
     /// Keep a piece of contents on disk. The same.

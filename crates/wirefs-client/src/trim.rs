@@ -68,7 +68,7 @@ impl Client {
         }
     }
 
-    /// The kernel is told to forget names of the oldest nodes, all but directories: those go when nothing of theirs is used.
+    /// The kernel is told to let go of the oldest nodes, all but directories: those go when nothing of theirs is used.
     fn forget_oldest(&mut self) {
         let surplus = self.names.len().saturating_sub(self.trim.nodes_max / 4 * 3);
         if self.names.len() <= self.trim.nodes_max {
@@ -78,9 +78,8 @@ impl Client {
         let oldest: Vec<NodeId> = self.names.idle_files(behind).take(surplus.min(NAMES_AT_ONCE)).collect();
         self.trim.last = oldest.last().copied().unwrap_or(ROOT);
         for node in oldest {
-            for (parent, name) in self.names.links(node) {
-                self.output(Output::LetGo(parent, name));
-            }
+            let names = self.names.links(node);
+            self.output(Output::LetGo(node, names));
         }
     }
 }

@@ -9,6 +9,8 @@ pub(crate) const MINOR: u32 = 45;
 pub(crate) const MINOR_MIN: u32 = 31;
 /// The first minor version in which all names can be taken back at once (Linux 6.16).
 pub(crate) const MINOR_FORGETS_NAMES: u32 = 44;
+/// The first minor version in which it lets go of nodes by their numbers (Linux 6.18).
+pub(crate) const MINOR_PRUNES: u32 = 45;
 
 /// `struct fuse_out_header`, in bytes.
 pub(crate) const OUT_HEADER_BYTES: usize = 16;
@@ -163,4 +165,6 @@ pub(crate) mod notify {
     pub(crate) const EXPIRE_ONLY: u32 = 1 << 0;
     /// `FUSE_NOTIFY_INC_EPOCH`: no name that was told before is believed any more.
     pub(crate) const FORGET_NAMES: i32 = 8;
+    /// `FUSE_NOTIFY_PRUNE`: nodes that nobody uses are let go of. It takes no lock of a directory.
+    pub(crate) const PRUNE: i32 = 9;
 }

@@ -78,6 +78,8 @@ pub(crate) struct Beliefs {
     forgets_names: AtomicBool,
     /// The kernel maps files too that it keeps no pages of.
     maps_unkept: AtomicBool,
+    /// The kernel lets go of nodes by their numbers.
+    prunes: AtomicBool,
     lookups: Vec<Lookups>,
     /// Any at all: a mount without pays for no lock.
     is_contended: AtomicBool,
@@ -91,6 +93,7 @@ impl Default for Beliefs {
             started: Instant::now(),
             forgets_names: AtomicBool::new(false),
             maps_unkept: AtomicBool::new(false),
+            prunes: AtomicBool::new(false),
             lookups: std::iter::repeat_with(Lookups::default).take(SLOTS).collect(),
             is_contended: AtomicBool::new(false),
             contended: Mutex::default(),
@@ -104,8 +107,14 @@ impl Beliefs {
         self.forgets_names.load(Ordering::Relaxed)
     }
 
+    /// Whether it can be told to let go of a node by its number.
+    pub(crate) fn prunes(&self) -> bool {
+        self.prunes.load(Ordering::Relaxed)
+    }
+
     /// Says so, once that was agreed on.
-    pub(crate) fn agree(&self, forgets_names: bool, maps_unkept: bool) {
+    pub(crate) fn agree(&self, forgets_names: bool, maps_unkept: bool, prunes: bool) {
+        self.prunes.store(prunes, Ordering::Relaxed);
         self.forgets_names.store(forgets_names, Ordering::Relaxed);
         self.maps_unkept.store(maps_unkept, Ordering::Relaxed);
     }

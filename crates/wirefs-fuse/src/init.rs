@@ -57,6 +57,10 @@ pub struct Agreed {
 }
 
 impl Agreed {
+    pub(crate) fn prunes(&self) -> bool {
+        self.minor >= abi::MINOR_PRUNES
+    }
+
     pub(crate) fn maps_unkept(&self) -> bool {
         self.features & feature::DIRECT_IO_ALLOW_MMAP != 0
     }

@@ -49,18 +49,26 @@ impl Notifier {
         }
     }
 
-    /// Has the kernel let go of a name that nobody uses, so that it gives back what it holds of it.
+    /// Has the kernel let go of a node that nobody uses, so that it gives back what it holds of it. These are all names that it knows
+    /// the node by: a kernel that takes no numbers lets go of them one by one.
     ///
     /// # Errors
     /// As [`Notifier::invalidate`].
     ///
     /// # Cost
-    /// One system call, which may wait for calls under way in the directory.
-    pub fn let_go(&self, parent: NodeId, name: &[u8]) -> io::Result<()> {
+    /// One system call (Linux 6.18); else one a name, each of which may wait for calls under way in the directory, and come too late
+    /// for who walks it.
+    pub fn let_go(&self, node: NodeId, names: Vec<(NodeId, Vec<u8>)>) -> io::Result<()> {
         let Some(connection) = self.connection.upgrade() else {
             return Ok(());
         };
-        tell(&connection, &encode(&Invalidate::Entry { parent, name: name.to_vec() }, true))
+        if connection.beliefs().prunes() {
+            return tell(&connection, &encode_prune(node));
+        }
+        for (parent, name) in names {
+            tell(&connection, &encode(&Invalidate::Entry { parent, name }, true))?;
+        }
+        Ok(())
     }
 
     /// Has the kernel believe no name of these directories that it was told before `since`, while calls are under way
@@ -135,6 +143,16 @@ fn encode(what: &Invalidate, drops: bool) -> Vec<u8> {
             out.push(0);
         }),
     }
+}
+
+/// `count[4] padding[4] spare[8] node[8]…`
+fn encode_prune(node: NodeId) -> Vec<u8> {
+    message(notify::PRUNE, |out| {
+        put_u32(out, 1);
+        put_u32(out, 0);
+        put_u64(out, 0);
+        put_u64(out, node.0);
+    })
 }
 
 /// A message with no request to answer: call 0, and its code where an answer has its error.

@@ -118,7 +118,7 @@ impl Session {
         let threads = options.threads.max(1);
         let connection = Arc::new(Connection::new(device, threads));
         let agreed = shake_hands(&connection, &options)?;
-        connection.beliefs().agree(agreed.forgets_names, agreed.maps_unkept());
+        connection.beliefs().agree(agreed.forgets_names, agreed.maps_unkept(), agreed.prunes());
         let mut session = Session { connection, agreed, threads: Vec::with_capacity(threads) };
         for lane in 0..threads {
             let server = Server {

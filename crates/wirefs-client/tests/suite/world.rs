@@ -51,8 +51,8 @@ pub(crate) struct Seat {
     pub(crate) answers: BTreeMap<CallId, (Time, Answer)>,
     pub(crate) invalidated: Vec<Invalidate>,
     pub(crate) hang_ups: usize,
-    /// Names that its kernel was to let go of.
-    pub(crate) let_go: Vec<(NodeId, Vec<u8>)>,
+    /// Nodes that its kernel was to let go of.
+    pub(crate) let_go: Vec<NodeId>,
     /// The numbers of the changes in its journal.
     pub(crate) journal: Vec<u64>,
     /// Contents on disk, where the client has one.
@@ -356,7 +356,7 @@ impl World {
                     self.tell_kernel(seat, Notice::Send(connection, frame.to_body()));
                 }
                 // What a kernel lets go of it gives back, or not: programs forget at random.
-                Output::LetGo(parent, name) => self.seats[seat].let_go.push((parent, name)),
+                Output::LetGo(node, _) => self.seats[seat].let_go.push(node),
                 Output::Load(piece) => self.load(seat, piece),
                 Output::Keep(piece, data) => {
                     self.seats[seat].disk.insert(piece, data);

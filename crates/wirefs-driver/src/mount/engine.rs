@@ -226,7 +226,7 @@ impl Engine {
                     }
                 }
                 Output::Invalidate(what) => work.notices.push(Notice::Invalidate(what)),
-                Output::LetGo(parent, name) => work.notices.push(Notice::LetGo(parent, name)),
+                Output::LetGo(node, names) => work.notices.push(Notice::LetGo(node, names)),
                 Output::Load(piece) => {
                     let loaded = match &self.store {
                         Some(store) => store.load(piece),

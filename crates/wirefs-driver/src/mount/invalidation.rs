@@ -27,7 +27,7 @@ fn tell(engine: &Shared, notifier: &Notifier) {
     while let Some(notice) = engine.notices.next(|| notifier.forget_names().unwrap_or(false)) {
         match notice {
             Notice::Invalidate(what) => drop(notifier.invalidate(&what)),
-            Notice::LetGo(parent, name) => drop(notifier.let_go(parent, &name)),
+            Notice::LetGo(node, names) => drop(notifier.let_go(node, names)),
             Notice::Answer(call, waiting, answer) => {
                 waiting.answer(answer);
                 engine.lock().delayed.remove(&call);

@@ -18,7 +18,7 @@ use wirefs_op::Frame;
 /// Names that the kernel is told to forget one by one, at most: it takes a second for about 200,000, and must have
 /// forgotten all within 5 s when the server is gone for too long.
 const NAMES_MAX: usize = 262_144;
-/// Names that wait to be let go of, at most; who wants more gone asks again.
+/// Nodes that wait to be let go of, at most; who wants more gone asks again.
 const LET_GO_MAX: usize = 32_768;
 /// How long one thing may take before frames behind it no longer wait. Most calls are answered within this time, and then
 /// nothing is lost.
@@ -29,8 +29,8 @@ pub(super) const FRAME_MAX: Duration = Duration::from_secs(3);
 /// What is to be told, in order.
 pub(super) enum Notice {
     Invalidate(Invalidate),
-    /// A name that the kernel is to let go of, as far as nobody uses it.
-    LetGo(NodeId, Vec<u8>),
+    /// A node that the kernel is to let go of, as far as nobody uses it, and its names.
+    LetGo(NodeId, Vec<(NodeId, Vec<u8>)>),
     /// An answer whose caller must not go on before what came earlier is forgotten.
     Answer(CallId, Waiting, Answer),
     /// A frame that says that what came earlier is forgotten, for the connection on which that was asked: another one's outlet
@@ -53,8 +53,8 @@ pub(super) struct Stuck {
 #[derive(Default)]
 struct Queue {
     waiting: VecDeque<(Notice, Instant)>,
-    /// Names to let go of, when nothing else waits: nobody waits for that.
-    let_go: VecDeque<(NodeId, Vec<u8>)>,
+    /// Nodes to let go of, when nothing else waits: nobody waits for that.
+    let_go: VecDeque<Named>,
     /// Who is about to push something that comes before what is pushed from now on.
     coming: usize,
     /// The invalidations among them.
@@ -65,6 +65,9 @@ struct Queue {
     current: Option<(Option<Invalidate>, Instant)>,
     is_stopped: bool,
 }
+
+/// A node with its names.
+type Named = (NodeId, Vec<(NodeId, Vec<u8>)>);
 
 /// An invalidation: node, offset, length, name.
 type Key = (NodeId, i64, i64, Option<Vec<u8>>);
@@ -101,9 +104,9 @@ impl Notices {
                 }
                 queue.names += usize::from(matches!(what, Invalidate::Entry { .. }));
             }
-            Notice::LetGo(parent, name) => {
+            Notice::LetGo(node, names) => {
                 if queue.let_go.len() < LET_GO_MAX {
-                    queue.let_go.push_back((*parent, name.clone()));
+                    queue.let_go.push_back((*node, names.clone()));
                     self.filled.notify_one();
                 }
                 return;
@@ -150,7 +153,7 @@ impl Notices {
             queue.drop_names();
         }
         let first = queue.waiting.pop_front().map(|(notice, _)| notice);
-        let let_go = |(parent, name)| Notice::LetGo(parent, name);
+        let let_go = |(node, names)| Notice::LetGo(node, names);
         let notice = first.or_else(|| queue.let_go.pop_front().map(let_go))?;
         let what = queue.taken(&notice);
         queue.current = Some((what, Instant::now()));

@@ -4,7 +4,7 @@ const DIRECTORY: NodeId = NodeId(7);
 
 fn beliefs(forgets_names: bool) -> Beliefs {
     let beliefs = Beliefs::default();
-    beliefs.agree(forgets_names, true);
+    beliefs.agree(forgets_names, true, true);
     beliefs
 }
 

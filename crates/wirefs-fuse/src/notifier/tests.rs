@@ -41,3 +41,9 @@ fn after_the_end_nothing_is_left_to_forget() {
 fn all_names_are_forgotten_by_a_header_alone() {
     assert_eq!(hex(&message(notify::FORGET_NAMES, |_| {})), "10000000080000000000000000000000");
 }
+
+#[test]
+fn a_node_is_let_go_of_by_its_number() {
+    let expected = "28000000 09000000 0000000000000000 01000000 00000000 0000000000000000 2200000000000000";
+    assert_eq!(hex(&encode_prune(NodeId(0x22))), expected.replace(' ', ""));
+}

@@ -30,7 +30,7 @@ fn drain(notices: &Notices) -> Vec<String> {
     while !notices.lock().waiting.is_empty() {
         words.push(match notices.next(|| false).expect("not stopped") {
             Notice::Invalidate(Invalidate::Node { node, .. }) => format!("node {}", node.0),
-            Notice::LetGo(_, name) => String::from_utf8(name).expect("text"),
+            Notice::LetGo(node, _) => format!("not {}", node.0),
             Notice::Invalidate(Invalidate::Entry { name, .. }) => String::from_utf8(name).expect("text"),
             Notice::Frame(..) => "frame".to_owned(),
             Notice::Answer(..) => "answer".to_owned(),
@@ -57,8 +57,8 @@ fn what_is_being_carried_out_may_wait_again() {
 }
 
 #[test]
-fn names_to_let_go_of_come_behind_all_else_and_are_bounded() {
-    let let_go = |name: usize| Notice::LetGo(DIRECTORY, name.to_string().into_bytes());
+fn nodes_to_let_go_of_come_behind_all_else_and_are_bounded() {
+    let let_go = |node: usize| Notice::LetGo(NodeId(node as u64), vec![(DIRECTORY, b"a".to_vec())]);
     let notices = filled((0..2 * LET_GO_MAX).map(let_go));
     assert_eq!(notices.lock().let_go.len(), LET_GO_MAX);
     assert!(notices.is_idle(), "nobody relies on it");
