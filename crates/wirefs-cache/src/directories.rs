@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use wirefs_op::{DirEntry, FileId, Stat, Time};
 
-/// Entries remembered over all directories, at most. An entry is about 250 bytes.
-const ENTRIES_MAX: usize = 400_000;
+/// Entries remembered over all directories, at most, and of one, unless it is said otherwise. An entry is about 250 bytes.
+const ENTRIES_MAX: usize = 262_144;
 
 /// Own changes of one directory remembered for listings that were asked for before them, at most.
 const RECENT_MAX: usize = 4096;
@@ -141,7 +141,7 @@ impl Directory {
 }
 
 /// The listings of all directories.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Directories {
     known: BTreeMap<NodeId, Directory>,
     recent: BTreeMap<NodeId, Recent>,
@@ -149,6 +149,7 @@ pub struct Directories {
     /// Names known singly, in directories that were not listed; no fewer than there are.
     singles: usize,
     entries: usize,
+    entries_max: usize,
 }
 
 impl Directories {
@@ -173,7 +174,7 @@ impl Directories {
             }
         }
         let older = self.known.get(&dir).is_some_and(|old| old.is_better_than(known, trust));
-        if !overtaken && !older && listing.len() <= ENTRIES_MAX {
+        if !overtaken && !older && listing.len() <= self.entries_max {
             self.drop_listing(dir);
             self.entries += listing.len();
             self.known.insert(dir, directory);
@@ -433,7 +434,7 @@ impl Directories {
     }
 
     fn shrink(&mut self, keep: NodeId) {
-        while self.entries > ENTRIES_MAX {
+        while self.entries > self.entries_max {
             let others = self.known.iter().filter(|(dir, _)| **dir != keep);
             let oldest = others.min_by_key(|(_, directory)| directory.known.map(|known| known.at));
             let Some(oldest) = oldest.map(|(dir, _)| *dir) else { return };

@@ -8,6 +8,7 @@
 //! *Proved by*: unit tests and properties beside each module.
 
 pub mod directories;
+pub mod long_listing;
 pub mod meter;
 pub mod mode;
 pub mod names;
@@ -18,6 +19,7 @@ pub mod shelf;
 pub mod trust;
 
 pub use directories::{Directories, Found};
+pub use long_listing::{LongListing, Page};
 pub use meter::Meter;
 pub use mode::{Fetch, Mode, Publish, Validate};
 pub use names::{Names, Node, NodeId, ROOT};

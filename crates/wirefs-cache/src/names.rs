@@ -3,6 +3,7 @@
 mod absent;
 mod gone;
 mod replaced;
+mod room;
 
 use crate::trust::{Known, Trust};
 use absent::Absent;
@@ -99,6 +100,8 @@ pub struct Names {
     /// When this client last changed anything.
     changed_at: Time,
     next: u64,
+    /// Bytes of all names in `by_name`.
+    name_bytes: usize,
 }
 
 impl Names {
@@ -113,6 +116,7 @@ impl Names {
             absent: Absent::default(),
             changed_at: Time(0),
             next: ROOT.0 + 1,
+            name_bytes: 0,
         }
     }
 
@@ -304,12 +308,14 @@ impl Names {
             // A directory has one name: a second one means that it was moved behind our back.
             if entry.stat.kind == wirefs_op::Kind::Directory {
                 for (old_parent, old_name) in std::mem::take(&mut entry.links) {
-                    Self::drop_name(&mut self.by_name, old_parent, &old_name);
+                    let gone = Self::drop_name(&mut self.by_name, old_parent, &old_name);
+                    self.name_bytes -= gone.map_or(0, |_| old_name.len());
                 }
             }
             entry.links.insert((parent, name.to_vec()));
             entry.latest = Some((parent, name.to_vec()));
             self.by_name.entry(parent).or_default().insert(name.to_vec(), node);
+            self.name_bytes += name.len();
         }
     }
 
@@ -334,6 +340,7 @@ impl Names {
     /// Records that there is no `name` in `parent` any more; tells which node it was.
     pub fn unlink(&mut self, parent: NodeId, name: &[u8]) -> Option<NodeId> {
         let node = Self::drop_name(&mut self.by_name, parent, name)?;
+        self.name_bytes -= name.len();
         if let Some(entry) = self.nodes.get_mut(&node) {
             let link = (parent, name.to_vec());
             entry.links.remove(&link);
@@ -455,7 +462,8 @@ impl Names {
             self.gone.note(&node);
             self.absent.untell_all(id);
             for (parent, name) in node.links {
-                Self::drop_name(&mut self.by_name, parent, &name);
+                let gone = Self::drop_name(&mut self.by_name, parent, &name);
+                self.name_bytes -= gone.map_or(0, |_| name.len());
             }
         }
     }

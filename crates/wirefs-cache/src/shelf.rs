@@ -79,7 +79,8 @@ impl Packed {
         Some((records.map(entry).collect::<Option<_>>()?, directory.ends))
     }
 
-    fn cost(&self) -> usize {
+    /// Bytes that it takes.
+    pub(crate) fn cost(&self) -> usize {
         self.data.len() + LISTING_OVERHEAD_BYTES
     }
 }

@@ -16,7 +16,7 @@ use crate::requests::{Outstanding, Requests};
 use crate::status::Counters;
 use crate::stored::Stored;
 use crate::streams::Streams;
-use crate::trim::Trim;
+use crate::trim::{self, Trim};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -39,7 +39,7 @@ pub struct Config {
     pub uid: u32,
     /// The group likewise.
     pub gid: u32,
-    /// File contents remembered, in bytes, at most.
+    /// Memory for what is known, in bytes: names, listings, and contents.
     pub cache_bytes_max: usize,
     /// The longest that the kernel may believe a name, where it cannot be told to forget all names without waiting. `None`: no
     /// bound.
@@ -162,11 +162,11 @@ impl Client {
             names: Names::new(attachment.root, root),
             leases,
             attachment,
-            directories: Directories::default(),
+            directories: trim::directories_within(config.cache_bytes_max),
             files: Files::new(config.cache_bytes_max),
             stored: Stored::default(),
-            shelf: Shelf::default(),
-            trim: Trim::default(),
+            shelf: trim::shelf_within(config.cache_bytes_max),
+            trim: Trim::within(config.cache_bytes_max),
             requests,
             link: Link::new(now),
             incoming: Meter::default(),
@@ -244,6 +244,7 @@ impl Client {
         self.go_on_behind();
         self.keep_read();
         self.send_waiting();
+        self.keep_within_bounds();
         Ok(())
     }
 
@@ -283,6 +284,7 @@ impl Client {
         self.directories.expire(&trust, |dir| names.node(dir).is_some());
         self.drop_unused();
         self.names.expire(now);
+        self.keep_within_bounds();
         self.watch_link();
     }
 

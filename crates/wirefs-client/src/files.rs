@@ -20,7 +20,7 @@ use open::{Open, OpenFiles};
 pub(crate) use private::{Base, Private};
 use std::collections::{BTreeMap, BTreeSet};
 pub(crate) use uncommitted::Change;
-use wirefs_cache::NodeId;
+use wirefs_cache::{NodeId, Page};
 use wirefs_op::message::target::Fd;
 
 /// All open files, open directories and contents.
@@ -115,6 +115,16 @@ impl Files {
 
     pub(crate) fn directory_mut(&mut self, handle: Handle) -> Option<&mut OpenDirectory> {
         self.directories.get_mut(&handle)
+    }
+
+    /// The entries of an open directory around this one. `None`: they cannot be had.
+    pub(crate) fn page(&mut self, handle: Handle, index: usize) -> Option<Page> {
+        self.directories.get_mut(&handle)?.entries.page(index)
+    }
+
+    /// About how many bytes the listings of open directories take.
+    pub(crate) fn listing_bytes(&self) -> usize {
+        self.directories.values().map(|open| open.entries.bytes()).sum()
     }
 
     /// The listings of the open directories of this node are not promised any more, and of what has this name, nothing.

@@ -36,3 +36,4 @@ pub use operation::displaced::Conflicts;
 pub use status::{AheadStatus, Counters, LeaseStatus, RequestCount, Snapshot};
 pub use stored::Loaded;
 pub use streams::{Fate, PrefetchStatus};
+pub use trim::MemoryStatus;

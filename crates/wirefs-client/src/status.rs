@@ -5,6 +5,7 @@ use crate::core::Client;
 use crate::link::LinkState;
 use crate::operation::displaced::Conflicts;
 use crate::streams::PrefetchStatus;
+use crate::trim::MemoryStatus;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use wirefs_op::message::attach::Watch;
@@ -111,6 +112,8 @@ pub struct Snapshot {
     pub nodes: usize,
     /// Bytes of contents remembered.
     pub cached_bytes: usize,
+    /// Bytes of names remembered.
+    pub memory: MemoryStatus,
     /// What is leased; `None` where the mode or the server does without.
     pub leases: Option<LeaseStatus>,
     /// What was fetched ahead.
@@ -137,6 +140,7 @@ impl Client {
             unacknowledged_bytes: self.files.unacknowledged(),
             nodes: self.names.len(),
             cached_bytes: self.files.cached_bytes(),
+            memory: self.memory(),
             leases: self.leases.are_agreed().then(|| self.lease_status()),
             prefetch: self.streams.counted,
             ahead: self.ahead_status(),

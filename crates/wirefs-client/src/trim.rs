@@ -1,4 +1,7 @@
-//! How much is known at once: nodes that the kernel holds, and listings as entries.
+//! How much is known at once: nodes that the kernel holds, listings as entries and packed, and contents.
+//!
+//! All of it shares the memory that the user allows. Nodes may take a quarter of that, listings a sixteenth, packed ones a quarter, each
+//! no more than is of use; contents have what is left.
 //!
 //! The kernel keeps what it was told for as long as it has memory, and so must the client, for whom a node is dearer. Beyond a bound the
 //! kernel is told to forget the oldest names; it gives back those that nobody uses. Listings beyond another go to the shelf, where an
@@ -7,13 +10,26 @@
 use crate::core::{Client, Output};
 use std::ops::Bound;
 use std::time::Duration;
-use wirefs_cache::{NodeId, ROOT};
+use wirefs_cache::shelf::SHELF_BYTES_MAX;
+use wirefs_cache::{Directories, NodeId, ROOT, Shelf};
 use wirefs_op::Time;
 
 /// Nodes known at once, beyond which the kernel is told to forget. One takes about 1 KiB with its names.
 const NODES_MAX: usize = 65_536;
+/// What part of the memory that is, in bytes a node.
+const BYTES_PER_NODE: usize = 4 * 1024;
 /// Entries of listings that are not packed.
 const ENTRIES_MAX: usize = 65_536;
+/// What part of the memory that is, in bytes an entry.
+const BYTES_PER_ENTRY: usize = 16 * 256;
+/// The longest listing that is remembered has so many times as many entries.
+const LONGEST_FACTOR: usize = 4;
+/// So many nodes and entries are known however little memory there is.
+const NAMES_MIN: usize = 1024;
+/// Packed listings have this part of the memory: one in so many.
+const SHELF_PART: usize = 4;
+/// And so many bytes however little there is.
+const SHELF_BYTES_MIN: usize = 256 * 1024;
 /// How often the kernel is told to forget names, at most: it takes a while over it.
 const PAUSE: Duration = Duration::from_millis(100);
 /// Names that it is told to forget at once, at most.
@@ -25,13 +41,50 @@ pub(crate) struct Trim {
     nodes_max: usize,
     entries_max: usize,
     next: Time,
+    /// Before that, listings are not looked at again.
+    next_listing: Time,
     /// The last node that was to go.
     last: NodeId,
 }
 
-impl Default for Trim {
-    fn default() -> Trim {
-        Trim { nodes_max: NODES_MAX, entries_max: ENTRIES_MAX, next: Time(0), last: ROOT }
+impl Trim {
+    /// The bounds for a client that may use so many bytes.
+    pub(crate) fn within(bytes_max: usize) -> Trim {
+        Trim {
+            nodes_max: (bytes_max / BYTES_PER_NODE).clamp(NAMES_MIN, NODES_MAX),
+            entries_max: (bytes_max / BYTES_PER_ENTRY).clamp(NAMES_MIN, ENTRIES_MAX),
+            next: Time(0),
+            next_listing: Time(0),
+            last: ROOT,
+        }
+    }
+}
+
+/// Listings for a client that may use so many bytes: one long listing may be over the bound until it is packed.
+pub(crate) fn directories_within(bytes_max: usize) -> Directories {
+    Directories::with_limit(Trim::within(bytes_max).entries_max * LONGEST_FACTOR)
+}
+
+/// A shelf for a client that may use so many bytes.
+pub(crate) fn shelf_within(bytes_max: usize) -> Shelf {
+    Shelf::with_limit((bytes_max / SHELF_PART).clamp(SHELF_BYTES_MIN, SHELF_BYTES_MAX))
+}
+
+/// What names take in memory, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemoryStatus {
+    /// Nodes, with their names.
+    pub names: usize,
+    /// Listings, those of open directories among them.
+    pub listings: usize,
+    /// Packed listings.
+    pub packed: usize,
+}
+
+impl MemoryStatus {
+    /// All of it.
+    pub fn all(&self) -> usize {
+        self.names + self.listings + self.packed
     }
 }
 
@@ -41,23 +94,32 @@ impl Client {
         (self.trim.nodes_max, self.trim.entries_max) = (nodes_max, entries_max);
     }
 
-    /// Lets go of what is beyond the bounds.
-    pub(crate) fn keep_within_bounds(&mut self) {
-        let is_over =
-            self.names.len() > self.trim.nodes_max || self.directories.entries() > self.trim.entries_max;
-        if !is_over || self.now < self.trim.next {
-            return;
+    /// What names take at the moment.
+    pub(crate) fn memory(&self) -> MemoryStatus {
+        MemoryStatus {
+            names: self.names.bytes(),
+            listings: self.directories.bytes() + self.files.listing_bytes(),
+            packed: self.shelf.bytes(),
         }
-        self.trim.next = self.now + PAUSE;
-        self.shelve_oldest();
-        self.forget_oldest();
+    }
+
+    /// Lets go of what is beyond the bounds; contents make room for names.
+    pub(crate) fn keep_within_bounds(&mut self) {
+        // At once, since a stream brings many of them between two looks; but not again where few could be packed.
+        if self.directories.entries() > self.trim.entries_max && self.now >= self.trim.next_listing {
+            self.shelve_oldest();
+            let is_over = self.directories.entries() > self.trim.entries_max / 8 * 7;
+            self.trim.next_listing = if is_over { self.now + PAUSE } else { self.now };
+        }
+        if self.names.len() > self.trim.nodes_max && self.now >= self.trim.next {
+            self.trim.next = self.now + PAUSE;
+            self.forget_oldest();
+        }
+        self.files.make_room_beside(self.memory().all());
     }
 
     /// A quarter of the listings goes to the shelf, those that were asked for first. What is not leased stays: it is old soon.
     fn shelve_oldest(&mut self) {
-        if self.directories.entries() <= self.trim.entries_max {
-            return;
-        }
         for node in self.directories.by_age() {
             if self.directories.entries() <= self.trim.entries_max / 4 * 3 {
                 return;
@@ -71,9 +133,6 @@ impl Client {
     /// The kernel is told to let go of the oldest nodes, all but directories: those go when nothing of theirs is used.
     fn forget_oldest(&mut self) {
         let surplus = self.names.len().saturating_sub(self.trim.nodes_max / 4 * 3);
-        if self.names.len() <= self.trim.nodes_max {
-            return;
-        }
         let behind = (Bound::Excluded(self.trim.last), Bound::Unbounded);
         let oldest: Vec<NodeId> = self.names.idle_files(behind).take(surplus.min(NAMES_AT_ONCE)).collect();
         self.trim.last = oldest.last().copied().unwrap_or(ROOT);

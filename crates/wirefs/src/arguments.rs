@@ -178,7 +178,7 @@ pub(crate) struct Mount {
     /// Wait for a silent server for ever, as NFS does
     #[arg(long, conflicts_with = "deadline")]
     pub(crate) hard: bool,
-    /// Memory for file contents, such as 64M or 1G [default: 256M]
+    /// Memory for names and file contents, such as 64M or 1G [default: 256M]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) cache: Option<usize>,
     /// Disk space for file contents that are kept between mounts, such as 100M or 8G [default: 1G]

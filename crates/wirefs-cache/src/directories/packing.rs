@@ -1,10 +1,22 @@
 //! Listings that go to the shelf and come back.
 
-use super::{Directories, Directory};
+use super::outdated::Outdated;
+use super::{Directories, Directory, ENTRIES_MAX};
+use crate::long_listing::ENTRY_BYTES;
 use crate::names::NodeId;
 use crate::shelf::Packed;
 use crate::trust::{Known, Trust};
+use std::collections::BTreeMap;
 use wirefs_op::Stat;
+
+/// What a name takes that is known singly, in bytes.
+const SINGLE_BYTES: usize = 400;
+
+impl Default for Directories {
+    fn default() -> Directories {
+        Directories::with_limit(ENTRIES_MAX)
+    }
+}
 
 impl Directories {
     /// Packs what is leased of a directory's names; `stat` is the directory's, and `fresh` tells what is known of an entry's object
@@ -63,6 +75,28 @@ impl Directories {
     /// Entries in all listings.
     pub fn entries(&self) -> usize {
         self.entries
+    }
+
+    /// Listings of so many entries together.
+    pub fn with_limit(entries_max: usize) -> Directories {
+        Directories {
+            known: BTreeMap::new(),
+            recent: BTreeMap::new(),
+            outdated: Outdated::default(),
+            singles: 0,
+            entries: 0,
+            entries_max,
+        }
+    }
+
+    /// How many entries a listing may have that is remembered.
+    pub fn entries_max(&self) -> usize {
+        self.entries_max
+    }
+
+    /// About how many bytes they take, with the names that are known singly.
+    pub fn bytes(&self) -> usize {
+        self.entries * ENTRY_BYTES + self.singles * SINGLE_BYTES
     }
 
     /// The directories that were listed, the oldest listing first.

@@ -48,6 +48,11 @@ impl Absent {
         told
     }
 
+    /// How many names.
+    pub(super) fn len(&self) -> usize {
+        self.count
+    }
+
     pub(super) fn directories(&self) -> Vec<NodeId> {
         self.by_directory.keys().copied().collect()
     }

@@ -2,15 +2,14 @@
 
 use crate::call::CallId;
 use std::collections::BTreeSet;
-use std::sync::Arc;
-use wirefs_cache::{Known, NodeId};
-use wirefs_op::{DirEntry, Errno, Time};
+use wirefs_cache::{Known, LongListing, NodeId};
+use wirefs_op::{Errno, Time};
 
 /// One open directory: its listing as of when it was opened, or as far as it is here.
 #[derive(Debug)]
 pub(crate) struct OpenDirectory {
     pub(crate) node: NodeId,
-    pub(crate) entries: Arc<Vec<DirEntry>>,
+    pub(crate) entries: LongListing,
     /// As of when the listing is known.
     pub(crate) listed: Known,
     /// When the entries were taken: own changes since are not in them.

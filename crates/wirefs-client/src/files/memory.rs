@@ -9,6 +9,8 @@ use wirefs_op::Stat;
 
 /// Notes of contents that are remembered, at most: those of what was overwritten or forgotten since are dropped then.
 const NOTES_MAX: usize = 65_536;
+/// Contents that are remembered whatever names and listings take, in bytes, if so much is allowed at all.
+const LEAST_BYTES: usize = 1024 * 1024;
 
 /// How much is remembered, and in which order it is to be forgotten.
 #[derive(Debug)]
@@ -17,13 +19,15 @@ pub(super) struct Remembered {
     notes: VecDeque<(NodeId, u64, u64)>,
     bytes: usize,
     bytes_max: usize,
+    /// What of `bytes_max` names and listings leave.
+    room: usize,
     /// What was read since it was last asked for; `None`: nobody asks.
     read: Option<Vec<(NodeId, u64, u64)>>,
 }
 
 impl Remembered {
     pub(super) fn new(bytes_max: usize) -> Remembered {
-        Remembered { notes: VecDeque::new(), bytes: 0, bytes_max, read: None }
+        Remembered { notes: VecDeque::new(), bytes: 0, bytes_max, room: bytes_max, read: None }
     }
 }
 
@@ -43,7 +47,7 @@ impl Files {
 
     /// How many bytes may be read ahead without pushing each other out.
     pub(crate) fn read_ahead_bytes_max(&self) -> u64 {
-        self.remembered.bytes_max as u64 / 2
+        self.remembered.room as u64 / 2
     }
 
     /// Forgets all contents of a file.
@@ -149,8 +153,16 @@ impl Files {
         self.remembered.bytes = self.remembered.bytes - before + contents.ranges.bytes();
     }
 
-    fn shrink(&mut self) {
-        while self.remembered.bytes > self.remembered.bytes_max {
+    /// So many bytes are taken by names and listings: contents have what is left, and a quarter of all at least.
+    pub(crate) fn make_room_beside(&mut self, taken: usize) {
+        let Remembered { bytes_max, .. } = self.remembered;
+        let least = (bytes_max / 4).max(bytes_max.min(LEAST_BYTES));
+        self.remembered.room = bytes_max.saturating_sub(taken).max(least);
+        self.forget_oldest();
+    }
+
+    fn forget_oldest(&mut self) {
+        while self.remembered.bytes > self.remembered.room {
             let Some((node, start, end)) = self.remembered.notes.pop_front() else {
                 return;
             };
@@ -158,6 +170,10 @@ impl Files {
                 self.change_ranges(node, |ranges| ranges.remove(start, end));
             }
         }
+    }
+
+    fn shrink(&mut self) {
+        self.forget_oldest();
         // Notes of what was overwritten or forgotten since are dropped before they outgrow what they stand for.
         if self.remembered.notes.len() > NOTES_MAX {
             let contents = &self.contents;

@@ -7,7 +7,7 @@ use crate::operation::{Pending, attributes};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
-use wirefs_cache::{Known, NodeId};
+use wirefs_cache::{Known, LongListing, NodeId, Page};
 use wirefs_op::listing::entries;
 use wirefs_op::message::flush::Tflush;
 use wirefs_op::message::get::{GetMode, GotMode, Rget, Tget};
@@ -17,7 +17,7 @@ use wirefs_op::{DirEntry, Errno, Kind, Request, Stat, Tag, Time};
 const MISSES_BEFORE_LISTING: u32 = 2;
 /// A listing fetched for the sake of lookups is at most this long, in bytes.
 const UNASKED_BYTES_MAX: u32 = 256 * 1024;
-/// A listing is at most this long, in bytes: about two million entries, which take as much memory again.
+/// A listing is at most this long, in bytes: about two million entries, which take a third of that as long as the directory is open.
 const LISTING_BYTES_MAX: u32 = 256 * 1024 * 1024;
 /// A listing that is renewed is at most this long, in bytes.
 const RENEWED_BYTES_MAX: u32 = 64 * 1024;
@@ -170,7 +170,7 @@ fn opened(
     client.names.hold(node);
     client.files.directory_opened(OpenDirectory {
         node,
-        entries,
+        entries: entries.into(),
         listed,
         taken_at,
         doubted: BTreeSet::new(),
@@ -218,7 +218,7 @@ pub(crate) fn finish(client: &mut Client, tag: Tag, mut listing: Listing, sent: 
     match handle.map(|handle| client.files.directory_mut(handle)) {
         Some(Some(open)) => {
             (open.listed, open.taken_at) = (listed, sent);
-            Arc::make_mut(&mut open.entries).append(&mut new);
+            open.entries.append(&mut new);
         }
         // Its reader closed early: the rest is not worth its way.
         Some(None) if !last => return client.send(Request::Flush(Tflush { oldtag: tag }), Pending::Ignore),
@@ -236,7 +236,7 @@ pub(crate) fn finish(client: &mut Client, tag: Tag, mut listing: Listing, sent: 
         }
         // Asked for ahead and then wanted: from the start once more, in the same order.
         if let Some(open) = handle.and_then(|handle| client.files.directory_mut(handle)) {
-            open.entries = Arc::default();
+            open.entries = LongListing::default();
             open.doubted.clear();
             (open.listed, open.taken_at) = (Known::since(client.now), client.now);
             if let Err(errno) = ask(client, node, handle, None) {
@@ -244,15 +244,16 @@ pub(crate) fn finish(client: &mut Client, tag: Tag, mut listing: Listing, sent: 
             }
         }
     } else {
+        let (is_kept, most) = (client.config.mode.fetch.is_kept(), client.directories.entries_max());
         let open = handle.and_then(|handle| client.files.directory_mut(handle));
         let gathered = match open {
             Some(open) => {
                 open.complete = true;
-                open.entries.as_ref().clone()
+                is_kept.then(|| open.entries.whole(most)).flatten()
             }
-            None => listing.gathered,
+            None => Some(listing.gathered),
         };
-        if client.config.mode.fetch.is_kept() {
+        if let Some(gathered) = gathered.filter(|_| is_kept) {
             store(client, node, gathered, listed);
         }
     }
@@ -352,7 +353,7 @@ pub(crate) fn read(
     if begins && open.is_kept {
         match client.directories.snapshot(node, &trust) {
             Some((entries, listed)) => {
-                (open.entries, open.listed, open.taken_at) = (entries, listed, client.now);
+                (open.entries, open.listed, open.taken_at) = (entries.into(), listed, client.now);
                 open.doubted.clear();
             }
             None => again = true,
@@ -362,7 +363,7 @@ pub(crate) fn read(
     open.waiting.push(wanted);
     // rewinddir: POSIX wants the directory as it is by then.
     if again {
-        open.entries = Arc::default();
+        open.entries = LongListing::default();
         open.doubted.clear();
         open.complete = false;
         open.error = None;
@@ -381,25 +382,28 @@ fn serve_waiting(client: &mut Client, handle: Handle) {
     let Some(open) = client.files.directory_mut(handle) else {
         return;
     };
-    let (node, entries, complete, error) = (open.node, Arc::clone(&open.entries), open.complete, open.error);
-    let past = entries.len() as u64 + 2;
+    let (node, complete, error) = (open.node, open.complete, open.error);
+    let past = open.entries.len() as u64 + 2;
     let (ready, waiting): (Vec<_>, Vec<_>) =
         std::mem::take(&mut open.waiting).into_iter().partition(|wanted| complete || wanted.offset < past);
     open.waiting = waiting;
     for wanted in ready {
         let answer = match error {
             Some(errno) if wanted.offset >= past => Answer::Fail(errno),
-            _ => Answer::Listing(pack(client, node, &entries, handle, &wanted)),
+            _ => match client.files.page(handle, (wanted.offset as usize).saturating_sub(2)) {
+                Some(page) => Answer::Listing(pack(client, node, &page, handle, &wanted)),
+                None => Answer::Fail(Errno::Io),
+            },
         };
         client.answer(wanted.call, answer);
     }
 }
 
-/// The entries from `offset` on that fit. Offset 0 is `.`, 1 is `..`, 2 the first entry.
+/// The entries of the page from `offset` on that fit. Offset 0 is `.`, 1 is `..`, 2 the first entry.
 fn pack(
     client: &mut Client,
     dir: NodeId,
-    entries: &[DirEntry],
+    page: &Page,
     handle: Handle,
     wanted: &WaitingReaddir,
 ) -> Vec<Listed> {
@@ -420,11 +424,11 @@ fn pack(
         let st_mode = Kind::Directory.mode_bits();
         listing.push(Listed { name: name.to_vec(), next: index as u64 + 1, ino, st_mode, entry: None });
     }
-    let first = (wanted.offset as usize).saturating_sub(2);
+    let first = (wanted.offset as usize).saturating_sub(2).saturating_sub(page.first);
     // Entries taken before an own change of the directory must not bring a removed name back: it is then shown without
     // attributes, upon which the kernel remembers nothing of it.
     let current = client.names.node(dir).is_some_and(|known| taken_at >= known.changed_at);
-    for (index, entry) in entries.iter().enumerate().skip(first) {
+    for (index, entry) in page.entries.iter().enumerate().skip(first) {
         let cost = (wanted.entry_bytes as usize + entry.name.len()).next_multiple_of(8);
         if cost > room {
             break;
@@ -437,7 +441,7 @@ fn pack(
             .flatten();
         listing.push(Listed {
             name: entry.name.clone(),
-            next: index as u64 + 3,
+            next: (page.first + index) as u64 + 3,
             ino: shown.id.ino,
             st_mode: shown.st_mode(),
             entry: shown_entry,

@@ -15,7 +15,7 @@ pub(crate) struct Constants {
     pub(crate) source: String,
     /// Whether changes are refused, by the mount or by the server.
     pub(crate) read_only: bool,
-    /// Memory for file contents, in bytes, at most.
+    /// Memory for names and contents, in bytes, at most.
     pub(crate) cache_bytes_max: usize,
 }
 
@@ -126,7 +126,16 @@ pub(crate) struct Cache {
     pub(crate) data_hits: u64,
     pub(crate) data_misses: u64,
     pub(crate) names: u64,
+    /// Contents in memory.
     pub(crate) bytes: u64,
+    /// Names, listings and packed listings in memory.
+    #[serde(default)]
+    pub(crate) names_bytes: u64,
+    #[serde(default)]
+    pub(crate) listings_bytes: u64,
+    #[serde(default)]
+    pub(crate) packed_bytes: u64,
+    /// What all of them may take together.
     pub(crate) bytes_max: u64,
     /// What is kept on disk; none where nothing is.
     pub(crate) disk: Option<Disk>,
@@ -274,6 +283,9 @@ impl Report {
                 data_misses: counters.data_misses,
                 names: snapshot.nodes as u64,
                 bytes: snapshot.cached_bytes as u64,
+                names_bytes: snapshot.memory.names as u64,
+                listings_bytes: snapshot.memory.listings as u64,
+                packed_bytes: snapshot.memory.packed as u64,
                 bytes_max: constants.cache_bytes_max as u64,
                 disk: store.as_ref().map(Disk::of),
             },

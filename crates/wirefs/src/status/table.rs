@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::Report;
-use super::report::{Counts, Disk, Journal, Leases, Prefetch};
+use super::report::{Cache, Counts, Disk, Journal, Leases, Prefetch};
 
 /// The report as lines of a name and a value.
 pub(super) fn of(report: &Report) -> String {
@@ -40,12 +40,11 @@ fn rows(report: &Report) -> Vec<(&'static str, String)> {
         (
             "cache",
             format!(
-                "names {}, data {}; {} names, {} of {}",
+                "names {}, data {}; {} names; {}",
                 hits(cache.name_hits, cache.name_misses),
                 hits(cache.data_hits, cache.data_misses),
                 cache.names,
-                bytes(cache.bytes),
-                bytes(cache.bytes_max)
+                in_memory(cache)
             ),
         ),
     ];
@@ -79,6 +78,21 @@ fn rows(report: &Report) -> Vec<(&'static str, String)> {
     }
     rows.push(("process", report.process.to_string()));
     rows
+}
+
+/// What is in memory, and how much of it may be.
+fn in_memory(cache: &Cache) -> String {
+    let Cache { bytes: data, names_bytes, listings_bytes, packed_bytes, bytes_max, .. } = cache;
+    let all = data + names_bytes + listings_bytes + packed_bytes;
+    format!(
+        "{} of {}: names {}, listings {}, packed {}, data {}",
+        bytes(all),
+        bytes(*bytes_max),
+        bytes(*names_bytes),
+        bytes(*listings_bytes),
+        bytes(*packed_bytes),
+        bytes(*data)
+    )
 }
 
 /// Where the mode is about leases, what became of them.
