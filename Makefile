@@ -3,7 +3,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 PREFIX ?= /usr/local
 CASES ?= 20000
 
-.PHONY: help run test bench coherence check lint fmt sim circuits fuzz metrics deny install clean
+.PHONY: help run test bench coherence million check lint fmt sim circuits fuzz metrics deny install clean
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 run: ## serve a directory and mount it until Ctrl-C; RTT=85 puts a line between, FROM=host:dir AT=mnt is the real thing
@@ -11,14 +11,14 @@ run: ## serve a directory and mount it until Ctrl-C; RTT=85 puts a line between,
 test: ## run every test, real mounts in namespaces included; installs what they need
 	@scripts/need test && scripts/test
 bench: ## measure all workloads beside sshfs and local into docs/BENCHMARKS.md; ARGS=--short for a first look
-	@scripts/need bench
-	@scripts/bench $(ARGS)
+	@scripts/need bench && scripts/bench $(ARGS)
 coherence: ## two clients and a program on the server change one tree, ten minutes a mode; what they saw is judged
 	@scripts/coherence
+million: ## walk a tree of 1,000,000 entries through a mount, and see what memory it takes; ARGS="--entries 20000"
+	@scripts/need run && scripts/million $(ARGS)
 check: ## compile everything, and check layers and style
 	@scripts/need build
-	cargo check --workspace --all-targets
-	cargo xtask layers tidy
+	cargo check --workspace --all-targets && cargo xtask layers tidy
 lint: ## what CI checks beside the tests: format, clippy, layers, style, shell scripts
 	@scripts/need lint && scripts/lint
 fmt: ## format the code

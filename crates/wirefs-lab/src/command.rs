@@ -3,6 +3,7 @@
 mod bench;
 mod check;
 mod link;
+mod many;
 mod pair;
 mod up;
 
@@ -48,6 +49,8 @@ enum Verb {
     /// Does one step of a workload; `bench` runs it so.
     #[command(hide = true)]
     Work(bench::WorkArguments),
+    /// Walks a tree of very many files, and says what memory both sides needed, and what the next mount still knows.
+    Many(many::ManyArguments),
     /// Measures the lab itself: rate, delay error, round trips.
     Check(check::CheckArguments),
 }
@@ -66,6 +69,7 @@ pub(crate) fn run() -> ExitCode {
         }
         Verb::Bench(arguments) => bench::run(&arguments),
         Verb::Work(arguments) => bench::work(&arguments),
+        Verb::Many(arguments) => many::run(&arguments),
         Verb::Check(arguments) => check::run(&arguments),
     };
     done.unwrap_or_else(|error| {
