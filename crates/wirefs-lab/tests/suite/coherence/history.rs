@@ -30,7 +30,7 @@ pub(super) struct Freshness {
     pub(super) others: Duration,
     /// A program's on the server.
     pub(super) outside: Duration,
-    /// The same when the reader's link was cut meanwhile, counted from its healing.
+    /// The same when the reader's link was cut meanwhile, or so short before that nothing passed yet, counted from its healing.
     pub(super) outside_after_cut: Duration,
 }
 
@@ -40,6 +40,14 @@ pub(super) struct Cut {
     pub(super) who: Who,
     pub(super) from: Duration,
     pub(super) to: Duration,
+}
+
+impl Cut {
+    /// When something surely passes again: TCP waits twice as long before each try (RFC 6298), so as long again as the cut lasted, and
+    /// what comes later waits behind that.
+    fn passes_from(&self) -> Duration {
+        self.to + (self.to - self.from)
+    }
 }
 
 /// A path of the tree.
@@ -189,7 +197,7 @@ impl Known {
             let mut from = end + hidden;
             if write.who == Who::Outside && reader != Who::Outside {
                 for cut in cuts.iter().filter(|cut| cut.who == reader) {
-                    if cut.from <= from && end <= cut.to {
+                    if cut.from <= from && end <= cut.passes_from() {
                         from = from.max(cut.to + freshness.outside_after_cut);
                     }
                 }
@@ -246,4 +254,7 @@ fn a_read_that_was_overtaken_is_a_fault() {
     let cut = || vec![write(Who::Outside, 1, 10, Some(20)), write(Who::Outside, 2, 4_990, Some(4_995))];
     assert_eq!(judge(Seen::Value(Value(1)), 6_900, cut()), 0);
     assert_eq!(judge(Seen::Value(Value(1)), 7_001, cut()), 1);
+    let after = |at| vec![write(Who::Outside, 1, 10, Some(20)), write(Who::Outside, 2, at - 5, Some(at))];
+    assert_eq!(judge(Seen::Value(Value(1)), 6_900, after(6_200)), 0, "nothing passes yet");
+    assert_eq!(judge(Seen::Value(Value(1)), 7_150, after(7_010)), 1, "it does by then");
 }
