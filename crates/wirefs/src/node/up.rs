@@ -135,7 +135,7 @@ fn bind(arguments: &NodeUp, identity: &Arc<Identity>, keys: PathBuf) -> Result<(
     let listener = Listener::bind(&address, &options)?;
     let port = match listener.address() {
         Address::Tls(host) => host.port,
-        Address::Unix(_) | Address::TcpPlain(_) | Address::Ssh(_) => wanted.port(),
+        Address::Unix(_) | Address::TcpPlain(_) | Address::Ssh(_) | Address::Ether(_) => wanted.port(),
     };
     Ok((listener, SocketAddr::new(wanted.ip(), port)))
 }
