@@ -288,22 +288,24 @@ fn announce(directory: &Path, listener: &Listener) {
     let directory = std::fs::canonicalize(directory).unwrap_or_else(|_| directory.to_owned());
     let address = listener.address();
     let (seen, note) = match address {
-        Address::Tls(host) => {
-            let key = places::config_dir().ok().and_then(|directory| Identity::open(&directory).ok());
-            let key = key.map(|identity| format!("  key {}", identity.public_key().fingerprint()));
-            (format!("tls://{}/", reachable(host)), key.unwrap_or_default())
-        }
+        Address::Tls(host) => (format!("tls://{}/", reachable(host)), shown_key()),
         Address::TcpPlain(host) => (
             format!("tcp+plain://{}/", reachable(host)),
             "  NEITHER ENCRYPTED NOR AUTHENTICATED: whoever reaches it has the files".to_owned(),
         ),
         Address::Ether(place) => {
             let place = EtherPlace { remotes: listener.hardware(), cards: place.cards.clone() };
-            (format!("{place}/"), "  (with the cards of the client behind the @)".to_owned())
+            (format!("{place}/"), shown_key())
         }
         Address::Unix(_) | Address::Ssh(_) => (address.to_string(), String::new()),
     };
     say!("serving {} on {address}{note}; mount it with: wirefs mount {seen} MNT", directory.display());
+}
+
+/// Our key, as a client is to compare it.
+fn shown_key() -> String {
+    let identity = places::config_dir().ok().and_then(|directory| Identity::open(&directory).ok());
+    identity.map(|identity| format!("  key {}", identity.public_key().fingerprint())).unwrap_or_default()
 }
 
 /// The address as another machine would write it.
