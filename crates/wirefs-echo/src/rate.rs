@@ -158,6 +158,8 @@ pub(crate) struct Governor {
     step: f64,
     /// The rate at which a delay came and went by itself.
     alarm: Option<f64>,
+    /// When the rate was last decreased, by the clock of the replies.
+    eased: Time,
     /// Epochs one after the other with a delay that what was sent in them hardly caused.
     foreign_delays: u32,
 }
@@ -184,6 +186,7 @@ impl Governor {
             is_beyond: false,
             step: 0.0,
             alarm: None,
+            eased: Time::default(),
             foreign_delays: 0,
         }
     }
@@ -297,7 +300,9 @@ impl Governor {
         is_pressed: bool,
     ) {
         let delay = way.saturating_sub(shortest);
-        if !is_queue(delay, shortest) || !is_pressed {
+        // What was sent before a decrease says nothing about it.
+        let is_old = matches!(self.stage, Stage::Easing { .. }) && arrived - self.eased < way;
+        if !is_queue(delay, shortest) || !is_pressed || is_old {
             self.queued_replies = 0;
             return;
         }
@@ -324,6 +329,7 @@ impl Governor {
         }
         let (rate, was_finding) = (self.current, self.is_finding());
         let before = Before { rate, answered, loss, delay, is_queued: true, is_narrow: true, was_finding };
+        self.eased = arrived;
         self.ease(before, shortest);
     }
 

@@ -201,6 +201,22 @@ fn delays_that_come_and_go_by_themselves_leave_no_rate_low() {
 }
 
 #[test]
+fn replies_to_what_was_sent_before_a_decrease_cause_no_other() {
+    let mut world = World::new(100_000);
+    let limit = 10_000.0;
+    world.laps(400, |rate| ((limit / rate).min(1.0), rate.min(limit), LAP));
+    train(&mut world, 4_000.0, true);
+    let once = world.governor.rate();
+    // They go on coming slowly for as long as the way is.
+    world.now = world.now + LAP / 2;
+    train(&mut world, 500.0, true);
+    assert_eq!(world.governor.rate(), once);
+    world.now = world.now + LAP * 4;
+    train(&mut world, 500.0, true);
+    assert!(world.governor.rate() < once, "{once}");
+}
+
+#[test]
 fn near_host_is_begun_with_few_packets_a_second() {
     let mut governor = Governor::new(Rate::Adaptive { most: 1_000_000 });
     governor.begin(16, Duration::from_micros(30));
