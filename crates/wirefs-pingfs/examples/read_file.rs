@@ -28,6 +28,7 @@ fn main() -> Outcome<()> {
     let number = |index: usize, default: u64| arguments.get(index).map_or(Ok(default), |word| word.parse());
     let (reads, pause) = (number(1, 1_000)? as usize, Duration::from_micros(number(2, 0)?));
     if arguments.get(3).is_some_and(|word| word == "prepare") {
+        std::fs::create_dir_all(&dir)?;
         for number in 0..FILES {
             std::fs::write(file(&dir, number), content(number))?;
         }
@@ -44,6 +45,16 @@ fn main() -> Outcome<()> {
     }
     times.sort_unstable();
     let at = |hundredths: usize| times.get(times.len() * hundredths / 100).copied().unwrap_or_default();
-    println!("{reads} reads: 5 % {:.1?}, median {:.1?}, 95 % {:.1?}; {wrong} wrong", at(5), at(50), at(95));
+    let mean = times.iter().sum::<Duration>().as_secs_f64() / times.len().max(1) as f64;
+    let squares = times.iter().map(|time| (time.as_secs_f64() - mean).powi(2)).sum::<f64>();
+    let strays = (squares / times.len().max(1) as f64).sqrt();
+    println!(
+        "{reads} reads: mean {:.2?}, median {:.2?}, standard deviation {:.2?}, 5 % {:.2?}, 95 % {:.2?}; {wrong} wrong",
+        Duration::from_secs_f64(mean),
+        at(50),
+        Duration::from_secs_f64(strays),
+        at(5),
+        at(95)
+    );
     Ok(())
 }
