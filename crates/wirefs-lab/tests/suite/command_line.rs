@@ -128,22 +128,6 @@ fn bench_writes_its_table_into_the_page_and_every_run_into_the_json() {
 }
 
 #[test]
-fn many_walks_its_tree_mounts_it_anew_and_leaves_nothing() {
-    for each in ["100", "2000"] {
-        let mut many = Command::new(PROGRAM);
-        many.args(["many", "--entries", "2000", "--each", each]);
-        let many = many.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let scratch = std::env::temp_dir().join(format!("many-{}", many.id()));
-        let ran = many.wait_with_output().unwrap();
-        let said = String::from_utf8([ran.stdout, ran.stderr].concat()).unwrap();
-        assert!(ran.status.success(), "{said}");
-        assert_eq!(said.matches("2000 entries in").count(), 3, "{said}");
-        assert!(said.contains("directories known from the mount before"), "{said}");
-        assert!(!scratch.exists(), "{} is left", scratch.display());
-    }
-}
-
-#[test]
 fn a_peer_that_is_not_installed_is_an_error_that_says_how_to_get_it() {
     let run = Command::new(PROGRAM)
         .args(["bench", "--only", "read-one", "--peers", "sshfs", "--rtt", "0"])
