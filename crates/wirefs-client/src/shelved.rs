@@ -37,6 +37,7 @@ impl Client {
         }
         if !self.shelf.is_empty() {
             self.leases.hold_some();
+            self.streams.remembers();
             self.send(Request::Ping(Tping {}), Pending::Ignore);
         }
         true

@@ -69,6 +69,8 @@ pub(crate) struct Streams {
     is_refused: bool,
     /// What came last was of no use.
     rests_until: Time,
+    /// An earlier mount left what it knew.
+    has_memory: bool,
     /// What of the top of the tree is still to come along with the mount.
     top: Option<Top>,
     walks: Walks,
@@ -82,6 +84,11 @@ impl Streams {
     pub(crate) fn attached(&mut self) {
         self.is_refused = false;
         self.walks.clear();
+    }
+
+    /// An earlier mount left what it knew: the top of the tree need not come along.
+    pub(crate) fn remembers(&mut self) {
+        self.has_memory = true;
     }
 
     /// The server has no streams.

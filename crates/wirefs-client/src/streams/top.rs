@@ -43,7 +43,7 @@ impl Client {
             return;
         }
         self.send(Request::Ping(Tping {}), Pending::Ignore);
-        if self.may_stream() && self.shelf.is_empty() && !self.directories.is_fresh(ROOT, &self.trust()) {
+        if self.may_stream() && !self.streams.has_memory && !self.directories.is_fresh(ROOT, &self.trust()) {
             statfs::ask_ahead(self);
             let bounds = find::Bounds { depth: DEPTH, entries: ENTRIES_MAX, bytes: BYTES_MAX, inline: 0 };
             if find::ask(self, ROOT, bounds) {

@@ -63,6 +63,18 @@ fn remount(world: &mut World) {
     world.pass(Duration::from_millis(100));
 }
 
+#[test]
+fn the_top_of_the_tree_does_not_come_along_where_names_were_left() {
+    let mut world = warm();
+    world.seats[1].sent.clear();
+    world.remount(1, config("lease"));
+    // A program may be sooner than the mount's own thread, and what it uses is on the shelf no more.
+    world.call(1, Call::Opendir { node: ROOT });
+    world.greet(1);
+    world.settle();
+    assert!(!world.seats[1].sent.contains(&"Find"), "{:?}", world.seats[1].sent);
+}
+
 // S-50
 #[test]
 fn what_was_known_costs_nothing_after_a_restart() {
