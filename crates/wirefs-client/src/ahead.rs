@@ -37,7 +37,7 @@ const ROOM_FOR: std::time::Duration = std::time::Duration::from_secs(5);
 /// With so long nothing issued, the server's disk is asked for.
 const DURABLE_IDLE: std::time::Duration = std::time::Duration::from_secs(1);
 /// While changes go on, it is asked for so often.
-const DURABLE_AFTER: std::time::Duration = std::time::Duration::from_secs(20);
+const DURABLE_AFTER: std::time::Duration = std::time::Duration::from_secs(5);
 /// Late errors that are remembered for `wirefs status`.
 const LATE_MAX: usize = 64;
 
@@ -406,8 +406,20 @@ impl Client {
     /// The server's disk has all changes below a number; `boot` is the server's then, `None` where it failed.
     pub(crate) fn are_durable(&mut self, below: u64, boot: Option<BootId>) {
         self.ahead.durable.asked = false;
-        self.ahead.durable.is_due |= boot.is_none();
-        if boot == Some(self.attachment.boot) && below > self.ahead.durable.below {
+        let is_same = boot == Some(self.attachment.boot);
+        self.ahead.durable.is_due |= !is_same;
+        if is_same {
+            self.forget_below(below);
+        }
+    }
+
+    /// The whole file system was brought to the server's disk, behind all changes below a number.
+    pub(crate) fn forget_below(&mut self, below: u64) {
+        // Nothing that would have to be asked for was issued since.
+        if below >= self.requests.next_number() {
+            self.ahead.durable.is_due = false;
+        }
+        if self.config.journal && below > self.ahead.durable.below {
             self.ahead.durable.below = below;
             self.output(Output::JournalForget(below));
         }

@@ -17,6 +17,8 @@ pub(crate) struct Committing {
     handle: Option<Handle>,
     /// For a close, which leaves an error to be taken by fsync.
     closes: bool,
+    /// Of the whole file system: the changes below this number are in it.
+    below: Option<u64>,
 }
 
 /// # Cost
@@ -58,7 +60,9 @@ fn send(
 ) -> Result<(), Errno> {
     let target = client.target(node, handle)?;
     let commit = Tcommit { target, scope };
-    let committing = Committing { call: Some(call), node, handle, closes: false };
+    let is_all = scope == CommitScope::Filesystem && client.requests.is_numbered();
+    let below = is_all.then(|| client.requests.next_number());
+    let committing = Committing { call: Some(call), node, handle, closes: false, below };
     client.send(Request::Commit(commit), Pending::Commit(committing));
     Ok(())
 }
@@ -67,7 +71,7 @@ fn send(
 pub(crate) fn closing(client: &mut Client, call: CallId, node: NodeId, handle: Handle) -> Result<(), Errno> {
     let target = client.target(node, Some(handle))?;
     let commit = Tcommit { target, scope: CommitScope::Data };
-    let committing = Committing { call: Some(call), node, handle: Some(handle), closes: true };
+    let committing = Committing { call: Some(call), node, handle: Some(handle), closes: true, below: None };
     client.send(Request::Commit(commit), Pending::Commit(committing));
     Ok(())
 }
@@ -76,17 +80,18 @@ pub(crate) fn closing(client: &mut Client, call: CallId, node: NodeId, handle: H
 pub(crate) fn ahead(client: &mut Client, node: NodeId) {
     let Ok(target) = client.target(node, None) else { return };
     let commit = Tcommit { target, scope: CommitScope::Data };
-    client.send(
-        Request::Commit(commit),
-        Pending::Commit(Committing { call: None, node, handle: None, closes: false }),
-    );
+    let committing = Committing { call: None, node, handle: None, closes: false, below: None };
+    client.send(Request::Commit(commit), Pending::Commit(committing));
 }
 
 pub(crate) fn finish(client: &mut Client, committing: Committing, order: u64, committed: Rcommit) {
-    let Committing { call, node, handle, closes } = committing;
+    let Committing { call, node, handle, closes, below } = committing;
     let is_same = committed.boot == client.attachment.boot;
     if is_same && client.files.known(node).is_some() {
         uncommitted::committed(client, node, order);
+    }
+    if let Some(below) = below.filter(|_| is_same) {
+        client.forget_below(below);
     }
     let Some(call) = call else { return };
     if !is_same {

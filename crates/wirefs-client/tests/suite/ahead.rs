@@ -147,6 +147,36 @@ fn each_change_is_in_the_journal_until_the_servers_disk_has_it() {
     assert_eq!(world.seats[0].journal, []);
 }
 
+// S-79
+#[test]
+fn a_sync_of_the_file_system_empties_the_journal_and_nothing_is_asked_for_again() {
+    let mut world = lone();
+    world.file(0, ROOT, b"f", b"hello");
+    assert_ne!(world.seats[0].journal, []);
+    let (answer, _) = world.cost(0, Call::Syncfs { node: ROOT });
+    assert_eq!(answer, Answer::Done);
+    assert_eq!(world.seats[0].journal, []);
+    let before = world.seats[0].sent.len();
+    world.pass(Duration::from_secs(30));
+    assert!(!world.seats[0].sent[before..].contains(&"Commit"), "{:?}", &world.seats[0].sent[before..]);
+}
+
+// S-79
+#[test]
+fn while_changes_go_on_the_journal_holds_only_those_of_the_last_seconds() {
+    let mut world = lone();
+    let mut since = std::collections::BTreeMap::new();
+    for index in 0..200 {
+        world.file(0, ROOT, format!("f{index}").as_bytes(), b"hello");
+        world.pass(Duration::from_millis(200));
+        for number in world.seats[0].journal.clone() {
+            let age = world.now.since(*since.entry(number).or_insert(world.now));
+            // A tick and a round trip are in it.
+            assert!(age <= Duration::from_secs(6), "change {number} is {age:?} old");
+        }
+    }
+}
+
 #[test]
 fn whoever_comes_sees_all_that_a_lone_mount_has_done() {
     let mut world = lone();

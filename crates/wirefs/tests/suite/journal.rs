@@ -237,6 +237,21 @@ fn no_journal_is_kept_where_none_is_wished() {
     }
 }
 
+// S-79
+#[test]
+fn a_sync_leaves_nothing_in_the_journal() {
+    let world = World::new();
+    let _server = world.serve(&["--listen", &world.url()]);
+    alone(&world);
+    for number in 0..50 {
+        fs::write(world.path(&format!("mnt/f{number}")), "text").unwrap();
+    }
+    world.wirefs(&["sync", "mnt"]).succeeds();
+    let journal = &world.status()["journal"];
+    assert_eq!((&journal["changes"], &journal["bytes"]), (&0.into(), &0.into()), "{journal}");
+    umount(&world);
+}
+
 #[test]
 fn a_journal_is_the_users_alone_and_goes_with_a_mount_that_ends_in_order() {
     use std::os::unix::fs::PermissionsExt;
