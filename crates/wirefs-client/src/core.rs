@@ -111,6 +111,9 @@ pub enum Output {
     AnswerJournaled(CallId, Answer),
     /// The server's disk has all changes below this number: the journal needs them no more.
     JournalForget(u64),
+    /// The server did not take this change of the journal's, or not all of it, though its program has gone on: keep it. Without a
+    /// reason nobody knows whether the server has done it.
+    Refused(u64, Frame, Option<Errno>),
     /// The connection is dead though nobody said so: close it, then report it lost.
     HangUp,
 }

@@ -96,8 +96,8 @@ impl Client {
         }
         // A server that was started again may know the changes, though not what was open.
         let knows_changes = resumed || attachment.ledger.is_some_and(|number| number > 0);
-        for pending in self.requests.attached(attachment.ledger, knows_changes) {
-            operation::give_up(self, pending, Errno::Io);
+        for given_up in self.requests.attached(attachment.ledger, knows_changes) {
+            operation::refused::given_up(self, given_up);
         }
         self.alone_lost();
         self.leases_attached(attachment.leases.as_ref());

@@ -23,6 +23,7 @@ pub(crate) mod open;
 pub(crate) mod publish;
 pub(crate) mod read;
 pub(crate) mod readlink;
+pub(crate) mod refused;
 pub(crate) mod release;
 pub(crate) mod remove;
 pub(crate) mod rename;
@@ -339,6 +340,7 @@ pub(crate) fn undo(client: &mut Client, call: CallId, answer: Answer) {
 
 /// Carries on with a reply. An `Err` of an operation is the answer to its call.
 pub(crate) fn finish(client: &mut Client, outstanding: Outstanding, reply: Reply, last: bool) {
+    refused::watch(client, &outstanding, &reply);
     if let Reply::Error(error) = reply {
         if concerned::may_be_done(&outstanding.request, error.errno) {
             concerned::doubt(client, &outstanding.pending);

@@ -34,7 +34,15 @@ pub(crate) struct Outstanding {
     /// Which one it was, of all that were sent.
     pub(crate) order: u64,
     /// A change's, where they are numbered.
-    number: Option<u64>,
+    pub(crate) number: Option<u64>,
+}
+
+/// A change of which nobody will know what became of it.
+#[derive(Debug)]
+pub(crate) struct GivenUp {
+    pub(crate) request: Request,
+    pub(crate) pending: Pending,
+    pub(crate) number: Option<u64>,
 }
 
 /// One request that was not sent, or whose reply was lost.
@@ -342,7 +350,7 @@ impl Requests {
 
     /// There is a connection again, to a server that numbers changes from here on or not at all, and that knows the session's
     /// earlier ones or not. Where it does not, hands back what must not be sent again.
-    pub(crate) fn attached(&mut self, ledger: Option<u64>, is_known: bool) -> Vec<Pending> {
+    pub(crate) fn attached(&mut self, ledger: Option<u64>, is_known: bool) -> Vec<GivenUp> {
         self.numbers.attached(ledger, is_known);
         let mut given_up = Vec::new();
         if ledger.is_none() || !is_known {
@@ -350,7 +358,8 @@ impl Requests {
                 if waiting.number.is_none() || is_repeatable(&waiting.request) {
                     self.waiting.push_back(Waiting { number: None, numbered_at: None, ..waiting });
                 } else {
-                    given_up.push(waiting.pending);
+                    let Waiting { request, pending, number, .. } = waiting;
+                    given_up.push(GivenUp { request, pending, number });
                 }
             }
         }

@@ -123,8 +123,20 @@ pub fn describe(request: &Request) -> Description {
     Description { what, path: path.as_bytes().to_vec(), data }
 }
 
-fn shown(path: &[u8]) -> String {
-    String::from_utf8_lossy(path).into_owned()
+/// Names and texts on one line, whatever bytes they have: those that cannot be shown, and `\\`, are escaped.
+pub fn shown(bytes: &[u8]) -> String {
+    let mut line = String::new();
+    for chunk in bytes.utf8_chunks() {
+        for letter in chunk.valid().chars() {
+            if letter == '\\' || letter.is_control() {
+                line.extend(letter.escape_default());
+            } else {
+                line.push(letter);
+            }
+        }
+        line.extend(chunk.invalid().iter().flat_map(|byte| byte.escape_ascii()).map(char::from));
+    }
+    line
 }
 
 fn written(put: &Tput) -> String {

@@ -2,6 +2,7 @@
 
 mod echo;
 mod node;
+mod quarantine;
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -14,6 +15,7 @@ use wirefs_carrier::Address;
 
 pub(crate) use echo::{Echo, EchoCommand, EchoHost, EchoMount, EchoStatus, Keep};
 pub(crate) use node::{Node, NodeCommand, NodeList, NodeMode, NodeUp};
+pub(crate) use quarantine::{Quarantine, QuarantineAction};
 
 const ABOUT: &str = "Mounts directories of other machines, over any wire";
 
@@ -106,6 +108,8 @@ pub(crate) enum Command {
     Sync(Sync),
     /// Bring to the server what a mount that died had in its journal
     Recover(Recover),
+    /// Look at, take out and drop what servers refused
+    Quarantine(Quarantine),
     /// Keep, compare and restore states of a block tree
     Checkpoint(Checkpoint),
     /// Check this machine, and say how to mend what is missing

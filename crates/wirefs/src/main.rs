@@ -19,6 +19,7 @@ mod mount;
 mod mountpoint;
 mod node;
 mod places;
+mod quarantine;
 mod recover;
 mod serve;
 mod status;
@@ -55,6 +56,7 @@ fn run(command: &Command, words: &[OsString]) -> Result<ExitCode> {
         Command::Status(arguments) => status::run(arguments),
         Command::Sync(arguments) => sync::run(arguments),
         Command::Checkpoint(arguments) => checkpoint::run(arguments),
+        Command::Quarantine(arguments) => quarantine::run(arguments),
         Command::Identity => identity::run(),
         Command::Completions { shell } => manual::completions(*shell),
         Command::Man { out } => manual::pages(out.as_deref()),

@@ -21,7 +21,7 @@ use wirefs_client::{Client, Config, Lane, Output};
 use wirefs_model::{Dice, ModelTree};
 use wirefs_op::message::attach::Watch;
 use wirefs_op::message::version::{BootId, SessionId};
-use wirefs_op::{FileId, Reply, Request, Tag, Time};
+use wirefs_op::{Errno, FileId, Reply, Request, Tag, Time};
 use wirefs_server::{ConnectionKey, Input, Job, JobKey, Order, Replies, Sessions, Stopped, Terms, Tree};
 
 const BOOT: BootId = BootId(7);
@@ -55,6 +55,8 @@ pub(crate) struct Seat {
     pub(crate) let_go: Vec<NodeId>,
     /// The numbers of the changes in its journal.
     pub(crate) journal: Vec<u64>,
+    /// The numbers of the changes that are to be kept, and why.
+    pub(crate) refused: Vec<(u64, Option<Errno>)>,
     /// Contents on disk, where the client has one.
     pub(crate) disk: BTreeMap<Piece, Bytes>,
     /// The most requests that were under way at once.
@@ -347,6 +349,7 @@ impl World {
                     self.answered(seat, id, answer);
                 }
                 Output::Journal(number, _) => self.seats[seat].journal.push(number),
+                Output::Refused(number, _, errno) => self.seats[seat].refused.push((number, errno)),
                 Output::JournalForget(below) => self.seats[seat].journal.retain(|number| *number >= below),
                 Output::Send(frame, lane) => self.send(seat, frame.to_body(), lane),
                 Output::Invalidate(what) => self.tell_kernel(seat, Notice::Forget(what)),

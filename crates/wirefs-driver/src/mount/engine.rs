@@ -242,10 +242,11 @@ impl Engine {
                         store.keep(piece, data);
                     }
                 }
-                Output::Journal(number, frame) => {
-                    self.journal(state, |journal, _| journal.record(number, frame));
+                Output::Journal(number, frame) => self.journal(state, |it, _| it.record(number, frame)),
+                Output::Refused(number, frame, why) => {
+                    self.journal(state, |it, _| it.refuse(number, &frame, why));
                 }
-                Output::JournalForget(below) => self.journal(state, |journal, _| journal.forget(below)),
+                Output::JournalForget(below) => self.journal(state, |it, _| it.forget(below)),
                 Output::AnswerJournaled(call, answer) => {
                     state.signalled.remove(&call);
                     if let Some(waiting) = state.waiting.remove(&call) {

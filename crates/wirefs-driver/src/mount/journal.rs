@@ -7,6 +7,7 @@
 //! A disk that fails takes the journal away and nothing else: the mount goes on, and answers changes when the server has them.
 
 mod group;
+mod kept;
 mod late;
 mod left;
 mod place;
@@ -14,10 +15,10 @@ mod quarantine;
 mod recover;
 mod writer;
 
+pub use kept::{Kept, KeptChange, kept_changes, kept_in};
 pub(super) use late::Late;
 pub use left::{LeftJournal, LeftState, left_journals};
 pub use place::JournalPlan;
-pub use quarantine::{Kept, kept_in};
 pub(super) use recover::recover_all;
 pub use recover::{Brought, Progress, Recovered, Stays};
 
@@ -26,12 +27,13 @@ use super::handshake::Attached;
 use group::{Group, Point};
 use late::Queue;
 use place::{Claim, hex, identity};
+use quarantine::Quarantine;
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use wirefs_client::call::Answer;
-use wirefs_journal::{Figures, Header};
+use wirefs_journal::{Figures, Header, Record};
 use wirefs_op::message::number::Tnumber;
 use wirefs_op::message::version::SessionId;
 use wirefs_op::wire::Malformed;
@@ -63,6 +65,8 @@ pub(super) struct Journal {
     group: Group,
     late: Queue,
     worker: Mutex<Option<JoinHandle<()>>>,
+    /// What the server refuses of this mount, and where what it refused of all mounts of the source is.
+    refused: Mutex<Quarantine>,
     quarantine: PathBuf,
 }
 
@@ -84,6 +88,8 @@ impl Journal {
             path: plan.path.clone(),
             source: plan.source.clone(),
         };
+        let name = plan.name(peer);
+        let refused = Quarantine::new(plan.quarantine_of(&name, session), plan.source.clone());
         let group = Group::new(dir.clone());
         let claim = Claim::take(&dir).map_err(|error| error.to_string());
         let writer = claim.and_then(|claim| {
@@ -97,7 +103,8 @@ impl Journal {
                 group,
                 late: Queue::default(),
                 worker: Mutex::default(),
-                quarantine: plan.quarantine.join(plan.name(peer)),
+                refused: Mutex::new(refused),
+                quarantine: plan.quarantine.join(name),
             }),
             Err(error) => {
                 tell(&format!("no journal is kept, so changes are done when the server has them: {error}"));
@@ -144,9 +151,39 @@ impl Journal {
         self.with(|writer, group| writer.record(number, frame, group))
     }
 
-    /// The server's disk has all changes below a number; false: the journal fails now.
+    /// The server's disk has all changes below a number, but for those that were refused, which are kept elsewhere; false: the journal
+    /// fails now.
     pub(super) fn forget(&self, below: u64) -> bool {
-        self.with(|writer, group| writer.forget(below, group))
+        self.with(|writer, group| {
+            self.refused().settle()?;
+            writer.forget(below, group)
+        })
+    }
+
+    fn refused(&self) -> MutexGuard<'_, Quarantine> {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps a change that the server did not take, before anybody forgets it; false: the journal fails now.
+    pub(super) fn refuse(&self, number: u64, frame: &Frame, errno: Option<Errno>) -> bool {
+        let why = match errno {
+            Some(errno) => format!("the server refused it: {errno}"),
+            None => "the server no longer knows whether it has done it".to_owned(),
+        };
+        let mut refused = self.refused();
+        if refused.count() == 0 {
+            tell(
+                "THE SERVER REFUSES changes whose programs were told that they are done: `wirefs quarantine list`",
+            );
+        }
+        let kept = refused.keep(&Record { number, body: frame.to_body() }, &why);
+        if let Err(error) = &kept {
+            self.fails(&format!(
+                "what the server refused cannot be kept in {}: {error}",
+                refused.dir().display()
+            ));
+        }
+        kept.is_ok()
     }
 
     /// Writes what must be there before a frame goes out: the changes before it, and which replies the server is told to forget. False:
@@ -216,7 +253,10 @@ impl Journal {
             let _ended = worker.join();
         }
         let Some(writer) = self.writer().take() else { return };
-        if is_needed {
+        let is_settled = self.refused().settle().inspect_err(|error| {
+            tell(&format!("what the server refused may not be on the disk: {error}"));
+        });
+        if is_needed || is_settled.is_err() {
             let count = writer.figures(0).records;
             tell(&format!(
                 "{count} changes may not be on the server's disk; they are in the journal, and the next mount or `wirefs recover` \

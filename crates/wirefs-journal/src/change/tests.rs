@@ -81,3 +81,10 @@ fn a_change_is_told_in_words() {
     assert_eq!(describe(&remove("dir/old")).path, b"dir/old");
     assert_eq!(describe(&Request::Put(write("file", "text"))).data, "text");
 }
+
+#[test]
+fn names_of_any_bytes_stand_on_one_line() {
+    assert_eq!(shown("Grüße/a b".as_bytes()), "Grüße/a b");
+    assert_eq!(shown(b"a\nb\\c\x1b"), "a\\nb\\\\c\\u{1b}");
+    assert_eq!(shown(b"a\xffb"), "a\\xffb");
+}

@@ -17,6 +17,7 @@ mod over_ssh;
 mod over_tls;
 mod over_unix;
 mod pages;
+mod quarantine;
 mod readme;
 mod semantics;
 mod started_again;

@@ -226,8 +226,19 @@ impl Server {
         rest.split([' ', ';']).next().unwrap().to_owned()
     }
 
+    /// Sends a signal; where it stops the server, waits until all of it has stopped.
     pub(crate) fn kill(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
+        if signal == Signal::STOP {
+            wait_for("the server to stop", || self.is_stopped());
+        }
+    }
+
+    fn is_stopped(&self) -> bool {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap();
+        let state = |stat: String| stat.rsplit(')').next().unwrap().trim_start().starts_with('T');
+        // One that has ended meanwhile runs as little.
+        tasks.flatten().all(|task| std::fs::read_to_string(task.path().join("stat")).map_or(true, state))
     }
 
     /// Waits for its end; its exit status and all that it said since its first line.

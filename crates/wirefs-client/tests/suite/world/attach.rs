@@ -101,6 +101,7 @@ impl World {
             hang_ups: 0,
             let_go: Vec::new(),
             journal: Vec::new(),
+            refused: Vec::new(),
             disk: BTreeMap::new(),
             in_flight_max: 0,
         });

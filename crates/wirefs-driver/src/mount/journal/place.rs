@@ -6,7 +6,7 @@
 //! ```
 
 use super::recover::Progress;
-use std::fs::{DirBuilder, File};
+use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -142,9 +142,4 @@ pub(super) fn directories(dir: &Path) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
     found.sort();
     found
-}
-
-/// Waits until what was made or removed in a directory is so on disk.
-pub(super) fn settle(dir: &Path) -> io::Result<()> {
-    File::open(dir)?.sync_all()
 }

@@ -1,45 +1,37 @@
-//! What a server refused, kept: a list for people, and what was to be written beside it.
+//! What a server refused, kept: two files for each change.
 //!
 //! ```text
-//!  DIR/changes.txt     one paragraph for each change
-//!  DIR/42.data         what change 42 was to write
+//!  DIR/42.data     what change 42 was to write
+//!  DIR/42.change   what it was, and why it was refused: a word and a value on each line
 //! ```
+//! The second is there only once it is whole. Who keeps a change again keeps it once.
 
-use super::place::{make_private, settle};
+use super::place::make_private;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use wirefs_journal::{Record, change};
+use wirefs_journal::change::{self, shown};
+use wirefs_journal::{Record, change::Description};
 use wirefs_op::Request;
 
-const LIST: &str = "changes.txt";
-/// What the paragraph of a change begins with.
-const CHANGE: &str = "change ";
-/// A list longer than this is counted no further, in bytes.
-const COUNTED_BYTES_MAX: u64 = 16 * 1024 * 1024;
-
-/// Changes that are kept in one directory.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kept {
-    /// Where.
-    pub dir: PathBuf,
-    /// How many.
-    pub changes: u64,
-}
+/// What the file of a change ends with.
+pub(super) const CHANGE: &str = "change";
+/// What the file of its data ends with.
+pub(super) const DATA: &str = "data";
 
 /// The directory of one session.
 pub(super) struct Quarantine {
     dir: PathBuf,
     source: Vec<u8>,
-    list: Option<File>,
     count: u64,
+    is_settled: bool,
 }
 
 impl Quarantine {
     /// The directory is made with the first change.
     pub(super) fn new(dir: PathBuf, source: Vec<u8>) -> Quarantine {
-        Quarantine { dir, source, list: None, count: 0 }
+        Quarantine { dir, source, count: 0, is_settled: true }
     }
 
     /// How many were kept.
@@ -51,87 +43,51 @@ impl Quarantine {
         &self.dir
     }
 
-    /// Keeps a change.
+    /// Keeps a change. It outlives this process; the machine, once it is settled.
     ///
     /// # Errors
     /// It cannot be written: then it may not be dropped from the journal.
     pub(super) fn keep(&mut self, record: &Record, why: &str) -> io::Result<()> {
-        let mut text = format!("{CHANGE}{}: ", record.number);
-        match Request::decode(record.body.clone()) {
-            Ok((_, request)) => {
-                let described = change::describe(&request);
-                text.push_str(&format!("{}\n  path  ", described.what));
-                text.push_str(&String::from_utf8_lossy(&described.path));
-                if !described.data.is_empty() {
-                    let name = format!("{}.data", record.number);
-                    self.data(&name, &described.data)?;
-                    text.push_str(&format!("\n  data  {name}"));
-                }
-            }
-            Err(error) => {
-                let name = format!("{}.data", record.number);
-                self.data(&name, &record.body)?;
-                text.push_str(&format!("it cannot be read ({error})\n  bytes {name}"));
-            }
+        let Description { what, path, data } = match Request::decode(record.body.clone()) {
+            Ok((_, request)) => change::describe(&request),
+            Err(error) => Description {
+                what: format!("it cannot be read ({error})"),
+                path: Vec::new(),
+                data: record.body.clone(),
+            },
+        };
+        self.is_settled = false;
+        make_private(&self.dir)?;
+        if !data.is_empty() {
+            create(&self.file(record.number, DATA))?.write_all(&data)?;
         }
-        text.push_str(&format!("\n  why   {why}\n"));
-        self.list()?.write_all(text.as_bytes())?;
+        let (source, path, why) = (shown(&self.source), shown(&path), shown(why.as_bytes()));
+        let text = format!("source {source}\nwhat {what}\npath {path}\nwhy {why}\n");
+        let whole = self.file(record.number, CHANGE);
+        let half = whole.with_extension("new");
+        create(&half)?.write_all(text.as_bytes())?;
+        std::fs::rename(half, whole)?;
         self.count += 1;
         Ok(())
     }
 
-    fn data(&mut self, name: &str, data: &[u8]) -> io::Result<()> {
-        make_private(&self.dir)?;
-        let mut file = create(&self.dir.join(name))?;
-        file.write_all(data)?;
-        file.sync_data()
-    }
-
-    fn list(&mut self) -> io::Result<&mut File> {
-        if self.list.is_none() {
-            make_private(&self.dir)?;
-            let path = self.dir.join(LIST);
-            let mut file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
-            if file.metadata()?.len() == 0 {
-                writeln!(file, "of {}", String::from_utf8_lossy(&self.source))?;
-            }
-            self.list = Some(file);
-        }
-        self.list.as_mut().ok_or_else(|| io::ErrorKind::NotFound.into())
+    fn file(&self, number: u64, extension: &str) -> PathBuf {
+        self.dir.join(format!("{number}.{extension}"))
     }
 
     /// Waits until the disk has all of it.
+    ///
+    /// # Cost
+    /// All that the disk's file system has not written: rare, and one wait for however many changes.
     pub(super) fn settle(&mut self) -> io::Result<()> {
-        let Some(list) = &self.list else { return Ok(()) };
-        list.sync_all()?;
-        settle(&self.dir)
+        if !self.is_settled {
+            rustix::fs::syncfs(File::open(&self.dir)?)?;
+            self.is_settled = true;
+        }
+        Ok(())
     }
 }
 
 fn create(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)
-}
-
-/// Counts the changes that are kept in a directory and those below it.
-pub fn kept_in(dir: &Path) -> Vec<Kept> {
-    let mut found = Vec::new();
-    let changes = count(&dir.join(LIST));
-    if changes > 0 {
-        found.push(Kept { dir: dir.to_path_buf(), changes });
-    }
-    for below in super::place::directories(dir) {
-        found.extend(kept_in(&below));
-    }
-    found
-}
-
-fn count(list: &Path) -> u64 {
-    use std::io::Read;
-    let mut text = Vec::new();
-    // What cannot be read is not counted; most often nothing is kept.
-    let read = File::open(list).and_then(|file| file.take(COUNTED_BYTES_MAX).read_to_end(&mut text));
-    if read.is_err() {
-        return 0;
-    }
-    text.split(|&byte| byte == b'\n').filter(|line| line.starts_with(CHANGE.as_bytes())).count() as u64
 }

@@ -50,13 +50,16 @@ fn what_the_server_refuses_is_kept_with_the_reason() {
     let brought = brought(&stage);
     assert_eq!((brought.outcome.sent, brought.outcome.refused, brought.aside), (2, 1, 1));
     assert_eq!(stage.kept(), [Kept { dir: brought.quarantine.clone(), changes: 1 }]);
-    let list = std::fs::read_to_string(brought.quarantine.join("changes.txt")).unwrap();
-    for said in
-        ["of unix:///here", "change 2: write 7 bytes at 0", "path  no room", "data  2.data", "refused"]
-    {
-        assert!(list.contains(said), "{said}: {list}");
-    }
-    assert_eq!(std::fs::read(brought.quarantine.join("2.data")).unwrap(), b"no room");
+    let [change] = &kept_changes(&brought.quarantine)[..] else { panic!("one change") };
+    assert_eq!((change.number, change.bytes, &change.source[..]), (2, 7, "unix:///here"));
+    assert_eq!((&change.what[..], &change.path[..]), ("write 7 bytes at 0", "no room"));
+    assert!(change.why.contains("refused"), "{}", change.why);
+    let taken = stage.dir.join("taken");
+    assert_eq!(change.take(&taken).unwrap(), 7);
+    assert_eq!(std::fs::read(&taken).unwrap(), b"no room");
+    assert!(change.take(&taken).is_err(), "what is there is not overwritten");
+    change.discard().unwrap();
+    assert!(stage.kept().is_empty() && !brought.quarantine.exists());
 }
 
 #[test]

@@ -1,0 +1,103 @@
+//! `wirefs quarantine`: what servers refused after it was told to be done.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use serde::Serialize;
+use wirefs_driver::mount::{KeptChange, kept_changes};
+
+use crate::arguments::{Quarantine, QuarantineAction};
+use crate::failure::failure;
+use crate::mount::QUARANTINE;
+use crate::places;
+use crate::status::bytes;
+use crate::terminal::say;
+
+/// One change, in the form that `--json` prints. Its fields are stable: new ones may come.
+#[derive(Clone, Debug, Serialize)]
+struct Report<'a> {
+    change: &'a str,
+    source: &'a str,
+    /// Below the mount. Bytes that cannot be shown are escaped.
+    path: &'a str,
+    what: &'a str,
+    why: &'a str,
+    /// Bytes that it was to write.
+    bytes: u64,
+}
+
+/// Does it, or prints what was asked for.
+pub(crate) fn run(arguments: &Quarantine) -> Result<()> {
+    let kept = kept_changes(&places::state_dir()?.join(QUARANTINE));
+    match &arguments.action {
+        QuarantineAction::List { json } => list(&kept, *json),
+        QuarantineAction::Show { change } => {
+            show(named(&kept, change)?);
+            Ok(())
+        }
+        QuarantineAction::Take { change, file } => take(named(&kept, change)?, file),
+        QuarantineAction::Drop { change: Some(change), .. } => discard(named(&kept, change)?),
+        QuarantineAction::Drop { change: None, .. } => kept.iter().try_for_each(discard),
+    }
+}
+
+fn list(kept: &[KeptChange], json: bool) -> Result<()> {
+    if json {
+        let reports: Vec<Report<'_>> = kept.iter().map(Report::of).collect();
+        say!("{}", serde_json::to_string_pretty(&reports)?);
+    } else if kept.is_empty() {
+        say!("no server has refused anything that was told to be done");
+    } else {
+        for KeptChange { id, source, path, what, why, .. } in kept {
+            say!("{id}  {source} {path}: {what}: {why}");
+        }
+    }
+    Ok(())
+}
+
+fn show(change: &KeptChange) {
+    let KeptChange { id, source, path, what, why, .. } = change;
+    say!("change  {id}\nof      {source}\npath    {path}\nwhat    {what}\nwhy     {why}");
+    say!("data    {}", if change.bytes > 0 { bytes(change.bytes) } else { "none".to_owned() });
+}
+
+fn take(change: &KeptChange, file: &Path) -> Result<()> {
+    if change.bytes == 0 {
+        return Err(failure(
+            format!("{} was to write no bytes", change.id),
+            format!("`wirefs quarantine show {}` says what it was", change.id),
+        ));
+    }
+    let taken = change.take(file).with_context(|| format!("cannot write to {}", file.display()))?;
+    say!(
+        "{} are in {}; `wirefs quarantine drop {}` lets the change go",
+        bytes(taken),
+        file.display(),
+        change.id
+    );
+    Ok(())
+}
+
+fn discard(change: &KeptChange) -> Result<()> {
+    change.discard().with_context(|| format!("cannot let go of {}", change.id))
+}
+
+/// The change of this name; its number will do where no other has it.
+fn named<'a>(kept: &'a [KeptChange], name: &str) -> Result<&'a KeptChange> {
+    let number = name.parse().ok();
+    let mut numbered = kept.iter().filter(|change| number == Some(change.number));
+    let found = match (kept.iter().find(|change| change.id == name), numbered.next(), numbered.next()) {
+        (Some(found), ..) | (None, Some(found), None) => Some(found),
+        (None, ..) => None,
+    };
+    found.ok_or_else(|| {
+        failure(format!("no change that is kept is called `{name}`"), "see `wirefs quarantine list`")
+    })
+}
+
+impl<'a> Report<'a> {
+    fn of(change: &'a KeptChange) -> Report<'a> {
+        let KeptChange { id, source, path, what, why, bytes, .. } = change;
+        Report { change: id, source, path, what, why, bytes: *bytes }
+    }
+}
