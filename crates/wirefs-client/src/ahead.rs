@@ -9,7 +9,7 @@
 //! INVARIANT: what a mount that is ahead shows of an object is what its own changes made of the last that the server told under a
 //! lease; nobody else sees or changes the tree before all of those changes are there.
 
-use crate::core::{Client, Lane, Output};
+use crate::core::{Client, Lane, Note, Output};
 use crate::operation::Pending;
 use std::collections::{BTreeMap, VecDeque};
 use wirefs_cache::NodeId;
@@ -112,6 +112,8 @@ pub(crate) struct Ahead {
     late: VecDeque<LateError>,
     pub(crate) late_count: u64,
     durable: Durable,
+    /// The latest time of change that the server has told of what own changes did.
+    seen: Timestamp,
 }
 
 /// How far the server's disk has what was changed.
@@ -251,12 +253,36 @@ impl Client {
 
     /// The server says whether others are there.
     pub(crate) fn alone_told(&mut self, told: Ralone) {
+        self.note_alone(told.alone);
         if told.alone {
             (self.ahead.is_alone, self.ahead.shares) = (true, None);
             self.ask_room();
         } else {
             (self.ahead.is_alone, self.ahead.shares) = (false, Some(told.serial));
             self.share();
+        }
+    }
+
+    /// Changes from now on are those of a client that is alone, or not.
+    pub(crate) fn note_alone(&mut self, is_alone: bool) {
+        if self.config.journal {
+            let from = is_alone.then(|| self.requests.next_number());
+            self.output(Output::JournalNote(Note::Alone(from)));
+        }
+    }
+
+    /// Somebody at the server has changed something.
+    pub(crate) fn note_others(&mut self) {
+        if self.ahead.is_alone {
+            self.note_alone(true);
+        }
+    }
+
+    /// The server tells when an object was changed by a change of this client's.
+    pub(crate) fn note_seen(&mut self, at: Timestamp) {
+        if self.config.journal && at > self.ahead.seen {
+            self.ahead.seen = at;
+            self.output(Output::JournalNote(Note::Seen(at)));
         }
     }
 

@@ -83,6 +83,28 @@ pub enum Lane {
     Queries,
 }
 
+/// What a server said of a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Said {
+    /// It refused it.
+    Refused,
+    /// It made or opened this object.
+    Made(FileId),
+    /// It wrote its data here.
+    Went(u64),
+}
+
+/// What the journal notes, so that changes can be done again when the server's machine has lost them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Note {
+    /// From the change with this number on nobody else has come between; `None`: others may.
+    Alone(Option<u64>),
+    /// The latest time of change that the server has told of what own changes did.
+    Seen(Timestamp),
+    /// What the server said of this change.
+    Said(u64, Said),
+}
+
 /// What the driver is to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
@@ -111,6 +133,8 @@ pub enum Output {
     AnswerJournaled(CallId, Answer),
     /// The server's disk has all changes below this number: the journal needs them no more.
     JournalForget(u64),
+    /// Note this in the journal, before anything that follows is done.
+    JournalNote(Note),
     /// The server did not take this change of the journal's, or not all of it, though its program has gone on: keep it. Without a
     /// reason nobody knows whether the server has done it.
     Refused(u64, Frame, Option<Errno>),

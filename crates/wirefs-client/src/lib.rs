@@ -29,7 +29,7 @@ mod streams;
 mod trim;
 
 pub use ahead::LateError;
-pub use core::{Attachment, Client, Config, Lane, Output};
+pub use core::{Attachment, Client, Config, Lane, Note, Output, Said};
 pub use host::HostName;
 pub use link::LinkState;
 pub use operation::displaced::Conflicts;

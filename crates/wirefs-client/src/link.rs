@@ -100,6 +100,7 @@ impl Client {
             operation::refused::given_up(self, given_up);
         }
         self.alone_lost();
+        self.note_alone(false);
         self.leases_attached(attachment.leases.as_ref());
         self.attachment = attachment;
         self.streams.attached();

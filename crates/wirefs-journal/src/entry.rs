@@ -8,6 +8,7 @@
 
 use crate::limits::BODY_BYTES_MAX;
 use crate::sum::Sum;
+use crate::told::Told;
 use bytes::{Buf, Bytes};
 
 /// What an entry begins with.
@@ -33,7 +34,16 @@ pub enum Entry {
     Answered(u64),
     /// The server's disk has all changes below this number.
     Forget(u64),
+    /// What the client was told of the change with this number.
+    Told(u64, Told),
+    /// From the change with this number on nobody else has come between; [`NOT_ALONE`]: others do.
+    Alone(u64),
+    /// The latest time of change that the server has told of what these changes did, in nanoseconds since 1970, by its clock.
+    Seen(u64),
 }
+
+/// To [`Entry::Alone`].
+pub const NOT_ALONE: u64 = u64::MAX;
 
 /// What an entry is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,13 +55,18 @@ pub enum EntryKind {
     Answered = 2,
     /// [`Entry::Forget`].
     Forget = 3,
+    /// [`Entry::Told`].
+    Told = 4,
+    /// [`Entry::Alone`].
+    Alone = 5,
+    /// [`Entry::Seen`].
+    Seen = 6,
 }
 
 impl EntryKind {
     fn of(code: u8) -> Option<EntryKind> {
-        [EntryKind::Record, EntryKind::Answered, EntryKind::Forget]
-            .into_iter()
-            .find(|kind| *kind as u8 == code)
+        use EntryKind::{Alone, Answered, Forget, Record, Seen, Told};
+        [Record, Answered, Forget, Told, Alone, Seen].into_iter().find(|kind| *kind as u8 == code)
     }
 }
 
@@ -106,7 +121,10 @@ pub(crate) fn at(segment: &Bytes, spot: Spot) -> Option<(Entry, usize)> {
         EntryKind::Record => Entry::Record(Record { number, body: segment.slice(begin..end) }),
         EntryKind::Answered if bytes == 0 => Entry::Answered(number),
         EntryKind::Forget if bytes == 0 => Entry::Forget(number),
-        EntryKind::Answered | EntryKind::Forget => return None,
+        EntryKind::Told => Entry::Told(number, Told::decode(segment.get(begin..end)?)?),
+        EntryKind::Alone if bytes == 0 => Entry::Alone(number),
+        EntryKind::Seen if bytes == 0 => Entry::Seen(number),
+        EntryKind::Answered | EntryKind::Forget | EntryKind::Alone | EntryKind::Seen => return None,
     };
     Some((entry, HEAD_BYTES + bytes))
 }

@@ -16,7 +16,7 @@ use wirefs_op::message::version::{BootId, SessionId};
 
 const MAGIC: [u8; 16] = *b"wirefs journal\r\n";
 /// The version that is written.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Magic, version and length.
 const FRONT_BYTES: usize = 24;
 /// The longest header, in bytes.

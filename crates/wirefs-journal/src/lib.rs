@@ -46,14 +46,18 @@ pub mod entry;
 pub mod header;
 pub mod limits;
 pub mod live;
+pub mod redo;
 pub mod replay;
 pub mod segment;
 mod sum;
 pub mod survey;
+pub mod told;
 
 pub use entry::{Entry, Record};
 pub use header::{Header, HeaderFault};
 pub use live::{Figures, Live, Misuse, Placed};
+pub use redo::{Found, Redo, Redone, Unlike};
 pub use replay::{Action, Event, Outcome, Refused, Replay, Terms, Unfit};
 pub use segment::{Rest, Scan, scan};
 pub use survey::{Damage, Survey, Taken};
+pub use told::Told;

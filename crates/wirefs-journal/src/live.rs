@@ -107,9 +107,9 @@ impl Live {
         Ok(placed)
     }
 
-    /// The place for a note.
-    pub fn note(&mut self) -> Placed {
-        self.place(0)
+    /// The place for a note with a body of so many bytes.
+    pub fn note(&mut self, body_bytes: usize) -> Placed {
+        self.place(body_bytes)
     }
 
     fn place(&mut self, body_bytes: usize) -> Placed {

@@ -10,6 +10,7 @@
 use crate::change;
 use crate::entry::Record;
 use crate::limits::{TOLD_AGAIN, UNDER_WAY_BYTES_MAX, UNDER_WAY_MAX};
+use crate::redo::Unlike;
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wirefs_op::message::commit::{CommitScope, Tcommit};
@@ -40,6 +41,9 @@ pub enum Unfit {
     /// The same: it has carried out some of them, and does not know which.
     #[error("the server has carried out some of the changes, and no longer knows which")]
     Unknown,
+    /// Its machine lost power, and what it has now cannot be told.
+    #[error("the server's machine was started again, and {0}")]
+    Unlike(Unlike),
 }
 
 /// What is told to the machine.

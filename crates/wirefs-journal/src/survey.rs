@@ -1,8 +1,10 @@
 //! What an earlier mount left, segment by segment.
 
-use crate::entry::{Entry, Record};
+use crate::entry::{Entry, NOT_ALONE, Record};
 use crate::header::{Header, HeaderFault};
 use crate::segment::{Rest, Scan};
+use crate::told::Told;
+use std::collections::BTreeMap;
 
 /// Where a journal is damaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +37,12 @@ pub struct Survey {
     pub answered: u64,
     /// The server's disk has all changes below.
     pub forget: u64,
+    /// What the client was told of the changes that are needed.
+    pub told: BTreeMap<u64, Told>,
+    /// From this change on nobody else has come between.
+    pub alone_from: Option<u64>,
+    /// The latest time of change that the server has told, in nanoseconds since 1970.
+    pub seen: u64,
     /// Numbers and bytes of the changes before any damage.
     records: Vec<(u64, u64)>,
     next: Option<u64>,
@@ -105,7 +113,15 @@ impl Survey {
                 }
             }
             Entry::Answered(below) => self.answered = self.answered.max(below),
-            Entry::Forget(below) => self.forget = self.forget.max(below),
+            Entry::Forget(below) => {
+                self.forget = self.forget.max(below);
+                self.told = self.told.split_off(&self.forget);
+            }
+            Entry::Alone(from) => self.alone_from = Some(from).filter(|from| *from != NOT_ALONE),
+            Entry::Seen(nanos) => self.seen = self.seen.max(nanos),
+            Entry::Told(number, told) => {
+                self.told.insert(number, told);
+            }
         }
     }
 
@@ -114,6 +130,23 @@ impl Survey {
         let from = number.max(self.forget);
         let needed = self.records.iter().filter(|(number, _)| *number >= from);
         needed.fold((0, 0), |(count, sum), (_, bytes)| (count + 1, sum + bytes))
+    }
+
+    /// What the client was told of a change.
+    pub fn told(&self, number: u64) -> Told {
+        let known = self.told.get(&number).copied();
+        known.unwrap_or(Told { is_answered: number < self.answered, ..Told::default() })
+    }
+
+    /// Whether nobody else has come between the changes that are needed, as far as their client knew.
+    pub fn is_of_one_alone(&self) -> bool {
+        let first = self.records.iter().map(|(number, _)| *number).find(|number| *number >= self.forget);
+        first.is_none_or(|first| self.alone_from.is_some_and(|from| first >= from))
+    }
+
+    /// The number behind the last change.
+    pub fn end(&self) -> u64 {
+        self.last + 1
     }
 
     /// Whether the server has answered anything, so that it must know the session's numbers.

@@ -237,7 +237,10 @@ impl World {
                 // Comes only where there is a store.
                 Output::LetGo(..) | Output::Load(_) | Output::Keep(..) => {}
                 Output::AnswerJournaled(id, answer) => self.tell_kernel(index, Notice::Answer(id, answer)),
-                Output::Journal(..) | Output::JournalForget(_) | Output::Refused(..) => {}
+                Output::Journal(..)
+                | Output::JournalForget(_)
+                | Output::JournalNote(_)
+                | Output::Refused(..) => {}
                 Output::HangUp => {
                     if let Some(connection) = connection {
                         self.record.hang_ups += 1;

@@ -1,14 +1,15 @@
 //! Changes that the server did not take though their programs have gone on: handed to the driver with their data, so that they can be
 //! kept.
 
-use crate::core::{Client, Output};
+use crate::core::{Client, Note, Output, Said};
 use crate::operation::{Pending, give_up};
 use crate::requests::{GivenUp, Outstanding};
-use wirefs_op::message::put::Rput;
-use wirefs_op::{Errno, NOTAG, Reply, Request};
+use wirefs_op::message::put::{PutMode, Rput};
+use wirefs_op::{Errno, NOTAG, Reply, Request, Timestamp};
 
 /// The server refused a change, or took only a part of what was to be written.
 pub(crate) fn watch(client: &mut Client, outstanding: &Outstanding, reply: &Reply) {
+    note(client, outstanding, reply);
     let errno = match (reply, &outstanding.request, &outstanding.pending) {
         (Reply::Error(error), ..) => error.errno,
         (Reply::Put(Rput { count, .. }), Request::Put(put), Pending::Write(_))
@@ -19,6 +20,43 @@ pub(crate) fn watch(client: &mut Client, outstanding: &Outstanding, reply: &Repl
         _ => return,
     };
     keep(client, &outstanding.pending, outstanding.number, &outstanding.request, Some(errno));
+}
+
+/// Should the server's machine lose power, the change may have to be done again by somebody who was not told.
+fn note(client: &mut Client, outstanding: &Outstanding, reply: &Reply) {
+    let Some(number) = outstanding.number.filter(|_| client.config.journal) else { return };
+    if let Some(at) = latest(reply) {
+        client.note_seen(at);
+    }
+    let said = match (reply, &outstanding.request) {
+        (_, Request::Lock(_)) => None,
+        (Reply::Error(_), _) => Some(Said::Refused),
+        (Reply::Put(Rput { offset, .. }), Request::Put(put)) if put.mode.has(PutMode::APPEND) => {
+            Some(Said::Went(*offset))
+        }
+        (Reply::Put(Rput { stat: Some(stat), .. }), Request::Put(put)) if put.mode.has(PutMode::CREATE) => {
+            Some(Said::Made(stat.id))
+        }
+        _ => None,
+    };
+    if let Some(said) = said {
+        client.output(Output::JournalNote(Note::Said(number, said)));
+    }
+}
+
+/// The latest time of change that the reply to a change tells.
+fn latest(reply: &Reply) -> Option<Timestamp> {
+    let stats = match reply {
+        Reply::Put(put) => [put.stat, put.dir, None],
+        Reply::Remove(remove) => [remove.dir, None, None],
+        Reply::Rename(rename) => [rename.stat, rename.from_dir, rename.to_dir],
+        Reply::Link(link) => [link.stat, link.dir, None],
+        Reply::Xattr(xattr) => [xattr.stat, None, None],
+        Reply::Allocate(allocate) => [allocate.stat, None, None],
+        Reply::Copy(copy) => [copy.stat, None, None],
+        _ => [None; 3],
+    };
+    stats.into_iter().flatten().map(|stat| stat.ctime).max()
 }
 
 /// Nobody will tell any more whether the server has done it.

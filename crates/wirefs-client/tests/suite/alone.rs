@@ -121,7 +121,11 @@ impl Alone {
                     other => panic!("{other:?}"),
                 },
                 Output::Invalidate(what) => self.told.push(Told::Forget(what)),
-                Output::LetGo(..) | Output::Journal(..) | Output::JournalForget(_) | Output::Refused(..) => {}
+                Output::LetGo(..)
+                | Output::Journal(..)
+                | Output::JournalForget(_)
+                | Output::JournalNote(_)
+                | Output::Refused(..) => {}
                 Output::Load(_) | Output::Keep(..) => panic!("there is no store"),
                 Output::HangUp => {}
             }

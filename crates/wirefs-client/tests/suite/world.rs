@@ -349,6 +349,7 @@ impl World {
                     self.answered(seat, id, answer);
                 }
                 Output::Journal(number, _) => self.seats[seat].journal.push(number),
+                Output::JournalNote(_) => {}
                 Output::Refused(number, _, errno) => self.seats[seat].refused.push((number, errno)),
                 Output::JournalForget(below) => self.seats[seat].journal.retain(|number| *number >= below),
                 Output::Send(frame, lane) => self.send(seat, frame.to_body(), lane),

@@ -243,9 +243,8 @@ impl Engine {
                     }
                 }
                 Output::Journal(number, frame) => self.journal(state, |it, _| it.record(number, frame)),
-                Output::Refused(number, frame, why) => {
-                    self.journal(state, |it, _| it.refuse(number, &frame, why));
-                }
+                Output::Refused(id, frame, why) => self.journal(state, |it, _| it.refuse(id, &frame, why)),
+                Output::JournalNote(note) => self.journal(state, |it, _| it.note(note)),
                 Output::JournalForget(below) => self.journal(state, |it, _| it.forget(below)),
                 Output::AnswerJournaled(call, answer) => {
                     state.signalled.remove(&call);

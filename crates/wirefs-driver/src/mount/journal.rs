@@ -6,11 +6,13 @@
 //!
 //! A disk that fails takes the journal away and nothing else: the mount goes on, and answers changes when the server has them.
 
+mod again;
 mod group;
 mod kept;
 mod late;
 mod left;
 mod place;
+mod pump;
 mod quarantine;
 mod recover;
 mod writer;
@@ -33,11 +35,12 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use wirefs_client::call::Answer;
-use wirefs_journal::{Figures, Header, Record};
+use wirefs_client::{Note, Said};
+use wirefs_journal::{Figures, Header, Record, Told};
 use wirefs_op::message::number::Tnumber;
 use wirefs_op::message::version::SessionId;
 use wirefs_op::wire::Malformed;
-use wirefs_op::{Errno, Frame, Request};
+use wirefs_op::{Errno, Frame, Request, Timestamp};
 use writer::{AppendError, Writer};
 
 /// What a mount's journal holds.
@@ -149,6 +152,15 @@ impl Journal {
     /// Takes a change; false: it fails now.
     pub(super) fn record(&self, number: u64, frame: Frame) -> bool {
         self.with(|writer, group| writer.record(number, frame, group))
+    }
+
+    /// Notes what doing changes again has to know; false: the journal fails now.
+    pub(super) fn note(&self, note: Note) -> bool {
+        self.with(|writer, group| match note {
+            Note::Alone(from) => writer.alone(from, group),
+            Note::Seen(at) => writer.seen(nanos(at), group),
+            Note::Said(number, said) => writer.told(number, &told_of(said), group),
+        })
     }
 
     /// The server's disk has all changes below a number, but for those that were refused, which are kept elsewhere; false: the journal
@@ -266,6 +278,21 @@ impl Journal {
             tell(&format!("a journal that is not needed any more cannot be removed: {error}"));
         }
     }
+}
+
+fn told_of(said: Said) -> Told {
+    let answered = Told { is_answered: true, ..Told::default() };
+    match said {
+        Said::Refused => Told { is_refused: true, ..answered },
+        Said::Made(id) => Told { made: Some(id), ..answered },
+        Said::Went(offset) => Told { offset: Some(offset), ..answered },
+    }
+}
+
+/// Since 1970; earlier times count as that.
+fn nanos(at: Timestamp) -> u64 {
+    let secs = u64::try_from(at.secs).unwrap_or_default();
+    secs.saturating_mul(1_000_000_000).saturating_add(u64::from(at.nanos))
 }
 
 /// What a frame tells the server of numbers, if it does.

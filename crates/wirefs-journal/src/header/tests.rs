@@ -41,6 +41,6 @@ fn what_is_no_segment_is_told_apart() {
     assert_eq!(Header::decode(&[0; 4096]), Err(HeaderFault::Blank));
     assert_eq!(Header::decode(b"a text that somebody else wrote"), Err(HeaderFault::Foreign));
     let mut later = header(1).encode();
-    later[16] = 2;
-    assert_eq!(Header::decode(&later), Err(HeaderFault::Version(2)));
+    later[16] = 3;
+    assert_eq!(Header::decode(&later), Err(HeaderFault::Version(3)));
 }

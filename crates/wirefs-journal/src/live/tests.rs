@@ -7,7 +7,7 @@ fn entries_stand_behind_each_other() {
     let mut live = Live::new(HEADER);
     let head = HEAD_BYTES as u64;
     assert_eq!(live.record(1, 10), Ok(Placed { segment: 1, offset: HEADER, opens: false }));
-    assert_eq!(live.note(), Placed { segment: 1, offset: HEADER + head + 10, opens: false });
+    assert_eq!(live.note(0), Placed { segment: 1, offset: HEADER + head + 10, opens: false });
     let offset = HEADER + 2 * head + 10;
     assert_eq!(live.record(5, 0), Ok(Placed { segment: 1, offset, opens: false }));
     assert_eq!(live.record(5, 0), Err(Misuse::Order { number: 5, last: 5 }));

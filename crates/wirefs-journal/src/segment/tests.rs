@@ -1,6 +1,7 @@
 use super::*;
 use crate::entry::{EntryKind, Record, head};
 use crate::header::tests::header;
+use crate::told::Told;
 use proptest::prelude::*;
 
 /// The bytes of a segment with these entries, and where each of them begins; the last is where they end.
@@ -13,6 +14,9 @@ pub(crate) fn written(number: u64, entries: &[Entry]) -> (Vec<u8>, Vec<usize>) {
             Entry::Record(record) => (EntryKind::Record, record.number, record.body.clone()),
             Entry::Answered(below) => (EntryKind::Answered, *below, Bytes::new()),
             Entry::Forget(below) => (EntryKind::Forget, *below, Bytes::new()),
+            Entry::Alone(number) => (EntryKind::Alone, *number, Bytes::new()),
+            Entry::Seen(nanos) => (EntryKind::Seen, *nanos, Bytes::new()),
+            Entry::Told(number, told) => (EntryKind::Told, *number, Bytes::copy_from_slice(&told.encode())),
         };
         let spot = Spot { salt, offset: segment.len() as u64 };
         segment.extend_from_slice(&head(kind, number, &[&body], spot));
@@ -27,14 +31,26 @@ pub(crate) fn record(number: u64, body: impl Into<Bytes>) -> Entry {
     Entry::Record(Record { number, body: body.into() })
 }
 
+fn told(number: u64) -> Entry {
+    Entry::Told(number, Told { is_answered: true, is_refused: true, ..Told::default() })
+}
+
 fn read(segment: Vec<u8>) -> Scan {
     scan(&Bytes::from(segment)).unwrap()
 }
 
 #[test]
 fn what_is_written_is_read_also_where_more_room_was_made() {
-    let entries =
-        [record(1, "one"), Entry::Answered(2), record(2, ""), Entry::Forget(2), record(9, vec![0; 5000])];
+    let entries = [
+        record(1, "one"),
+        Entry::Answered(2),
+        record(2, ""),
+        told(1),
+        Entry::Alone(3),
+        Entry::Seen(77),
+        Entry::Forget(2),
+        record(9, vec![0; 5000]),
+    ];
     let (mut segment, _) = written(4, &entries);
     for _ in 0..2 {
         let scan = read(segment.clone());

@@ -7,6 +7,7 @@ mod find;
 mod hostfs;
 mod local;
 mod once_different;
+mod redo;
 mod repeat;
 mod scratch;
 

@@ -32,7 +32,7 @@ fn die(world: &World) {
     clear(world);
 }
 
-fn clear(world: &World) {
+pub(crate) fn clear(world: &World) {
     wait_for("the end", || world.wirefs(&["umount", "-f", "mnt"]).code == Some(0));
 }
 
@@ -42,7 +42,7 @@ pub(crate) fn umount(world: &World) {
 }
 
 /// Journals that are there, in use or not.
-fn journals(world: &World) -> Vec<serde_json::Value> {
+pub(crate) fn journals(world: &World) -> Vec<serde_json::Value> {
     let listed: serde_json::Value =
         serde_json::from_str(&world.wirefs(&["recover", "--list", "--json"]).succeeds()).unwrap();
     listed["journals"].as_array().unwrap().clone()

@@ -11,6 +11,7 @@ mod fstab;
 mod journal;
 mod kept;
 mod leases;
+mod lost_power;
 mod modes;
 mod nodes;
 mod over_ssh;

@@ -64,10 +64,11 @@ impl Quarantine {
         let (source, path, why) = (shown(&self.source), shown(&path), shown(why.as_bytes()));
         let text = format!("source {source}\nwhat {what}\npath {path}\nwhy {why}\n");
         let whole = self.file(record.number, CHANGE);
+        let is_new = !whole.exists();
         let half = whole.with_extension("new");
         create(&half)?.write_all(text.as_bytes())?;
         std::fs::rename(half, whole)?;
-        self.count += 1;
+        self.count += u64::from(is_new);
         Ok(())
     }
 

@@ -4,35 +4,26 @@
 //! server refused, and what may not be sent, is kept aside first. A connection that breaks is made again a few times; past that the
 //! journal stays for the next mount.
 
-use super::left::{Left, LeftError, Segments, journals_of};
+use super::left::{Left, LeftError, journals_of};
+use super::pump::Pump;
 use super::quarantine::Quarantine;
-use super::{JournalPlan, kernel_run, tell};
+use super::{JournalPlan, again, kernel_run, tell};
 use crate::mount::MountPlan;
-use crate::mount::handshake::{ConnectError, shake_hands_as};
-use std::collections::VecDeque;
+use crate::mount::handshake::{Attached, ConnectError, shake_hands_as};
 use std::io;
 use std::path::PathBuf;
-use std::sync::mpsc;
-use std::time::{Duration, Instant};
-use wirefs_carrier::{Carrier, CarrierLost, Class, Closer, FrameSource, Outbox, PeerInfo};
-use wirefs_journal::{Action, Damage, Event, Header, Outcome, Record, Replay, Terms, Unfit};
-use wirefs_op::message::recall::{RESTS, Trecalled};
-use wirefs_op::message::version::{FEATURE_ALONE, FEATURE_LEASES, FEATURE_LEDGER, SessionId};
+use std::time::Duration;
+use wirefs_carrier::{Carrier, CarrierLost, PeerInfo};
+use wirefs_journal::{Damage, Header, Outcome, Redo, Replay, Terms, Unfit};
+use wirefs_op::Errno;
+use wirefs_op::message::version::{BootId, FEATURE_ALONE, FEATURE_LEASES, FEATURE_LEDGER, SessionId};
 use wirefs_op::wire::Malformed;
-use wirefs_op::{Errno, NOTAG, Request};
 
 /// What is asked for: that changes are counted, and that what they made may be named by their numbers. Leases, to give back what the
 /// dead mount held: else whoever comes next waits until it has run out.
 const FEATURES: u64 = FEATURE_LEDGER | FEATURE_ALONE | FEATURE_LEASES;
 /// Connections tried for one journal.
 const ATTEMPTS: u32 = 3;
-/// How long the server may be silent: its disk may be slow, and others may have to be asked first.
-const PATIENCE: Duration = Duration::from_secs(120);
-/// How long the last word may take to leave.
-const LAST_WORD: Duration = Duration::from_secs(1);
-/// How often it is told how far it is.
-const TOLD_EACH: Duration = Duration::from_millis(200);
-
 /// How far a journal has been brought to the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
@@ -95,6 +86,9 @@ pub enum Stays {
     /// The server's disk fails.
     #[error("the server cannot bring them to its disk: {0}")]
     Unsafe(Errno),
+    /// The server cannot tell what it has.
+    #[error("what the server has cannot be looked at: {0}")]
+    Unseen(Errno),
     /// The local disk fails.
     #[error("{0}")]
     System(#[from] io::Error),
@@ -111,6 +105,7 @@ impl Stays {
             | Stays::ReadOnly
             | Stays::Unfit(_)
             | Stays::Unsafe(_)
+            | Stays::Unseen(_)
             | Stays::System(_) => false,
         }
     }
@@ -152,7 +147,7 @@ pub(in crate::mount) fn recover_all(
             }
         };
         let session = left.header().map(|header| header.session);
-        let result = Recovery { plan, journal, peer: &peer, left }.run(&mut all.carrier);
+        let result = Recovery { plan, journal, peer: &peer, left, redo: None }.run(&mut all.carrier);
         if result.is_err() {
             all.stay.extend(session);
         }
@@ -199,11 +194,13 @@ struct Recovery<'a> {
     journal: &'a JournalPlan,
     peer: &'a PeerInfo,
     left: Left,
+    /// What is to be done again, where the server's machine was started again since, and by whom.
+    redo: Option<(BootId, Redo)>,
 }
 
 impl Recovery<'_> {
     /// Over `carrier` first, where there is one.
-    fn run(self, carrier: &mut Option<Carrier>) -> Result<Brought, Stays> {
+    fn run(mut self, carrier: &mut Option<Carrier>) -> Result<Brought, Stays> {
         let Some(header) = self.left.header().cloned() else {
             return self.without_header();
         };
@@ -223,8 +220,8 @@ impl Recovery<'_> {
         };
         let mut unfit = None;
         let outcome = match ended {
-            Err(Stays::Unfit(Unfit::Unknown)) => {
-                unfit = Some(Unfit::Unknown);
+            Err(Stays::Unfit(why @ (Unfit::Unknown | Unfit::Unlike(_)))) => {
+                unfit = Some(why);
                 Outcome::default()
             }
             ended => ended?,
@@ -256,7 +253,7 @@ impl Recovery<'_> {
     }
 
     fn attempt(
-        &self,
+        &mut self,
         carrier: Carrier,
         header: &Header,
         quarantine: &mut Quarantine,
@@ -274,6 +271,11 @@ impl Recovery<'_> {
         }
         let survey = &self.left.survey;
         let terms = Terms { ledger: attachment.ledger, boot: attachment.boot };
+        let is_again = self.redo.as_ref().is_some_and(|(boot, _)| *boot == attachment.boot);
+        let is_other = attachment.boot != header.boot && attachment.ledger == Some(0);
+        if is_again || is_other && self.left.survey.has_answers() {
+            return self.attempt_again(attached, header, terms, quarantine);
+        }
         // What the journal notes is all that the server was told, as long as no power cut took a note away.
         let certain = (is_first && header.run == kernel_run()).then_some(survey.answered);
         let replay = Replay::new(terms, survey.has_answers(), certain).map_err(|unfit| {
@@ -281,8 +283,28 @@ impl Recovery<'_> {
             Stays::Unfit(unfit)
         })?;
         let (of, _) = survey.needed_from(0);
-        let pump = Pump::new(attached.carrier, self.left.segments()?, self.journal.tell, of);
-        pump.run(replay, quarantine)
+        let pump = Pump::new(attached.carrier, self.left.segments()?, self.journal.tell, of)?;
+        pump.run(replay, None, quarantine)
+    }
+
+    /// The server's machine was started again since, and may have lost what its disk did not have.
+    fn attempt_again(
+        &mut self,
+        attached: Attached,
+        header: &Header,
+        terms: Terms,
+        quarantine: &mut Quarantine,
+    ) -> Result<Outcome, Stays> {
+        let (of, _) = self.left.survey.needed_from(0);
+        let mut pump = Pump::new(attached.carrier, self.left.segments()?, self.journal.tell, of)?;
+        let known = self.redo.take().filter(|(boot, _)| *boot == terms.boot);
+        let redo = match known {
+            Some((_, redo)) => redo,
+            None => again::plan(&self.left, header.root, &mut pump).inspect_err(|_| pump.close())?,
+        };
+        self.redo = Some((terms.boot, redo.clone()));
+        let replay = Replay::new(terms, false, None).map_err(Stays::Unfit)?;
+        pump.run(replay, Some(redo), quarantine)
     }
 
     /// What may not be sent.
@@ -293,7 +315,9 @@ impl Recovery<'_> {
         let mut segments = self.left.segments()?;
         while let Some(taken) = segments.next()? {
             if let Some(unfit) = unfit {
-                for record in taken.records.iter().filter(|record| record.number >= self.left.survey.forget) {
+                let survey = &self.left.survey;
+                let is_needed = |number: u64| number >= survey.forget && !survey.told(number).is_refused;
+                for record in taken.records.iter().filter(|record| is_needed(record.number)) {
                     quarantine.keep(record, &unfit.to_string())?;
                 }
             }
@@ -303,102 +327,4 @@ impl Recovery<'_> {
         }
         Ok(())
     }
-}
-
-/// What moves changes out of the journal to the server.
-struct Pump {
-    source: Box<dyn FrameSource>,
-    outbox: Outbox,
-    closer: Closer,
-    segments: Segments,
-    waiting: VecDeque<Record>,
-    tell: fn(Progress),
-    of: u64,
-    begun: Instant,
-    told: Instant,
-}
-
-impl Pump {
-    fn new(carrier: Carrier, segments: Segments, tell: fn(Progress), of: u64) -> Pump {
-        let Carrier { source, sink, closer, .. } = carrier;
-        let on_lost = closer.clone();
-        let outbox = Outbox::start(sink, closer.clone(), move |_| on_lost.close());
-        let begun = Instant::now();
-        Pump { source, outbox, closer, segments, waiting: VecDeque::new(), tell, of, begun, told: begun }
-    }
-
-    fn run(mut self, mut replay: Replay, quarantine: &mut Quarantine) -> Result<Outcome, Stays> {
-        let heard = watch(self.closer.clone())?;
-        loop {
-            self.fill(&mut replay)?;
-            while let Some(action) = replay.poll() {
-                match action {
-                    Action::Send(frame) => self.outbox.push(frame, Class::Bulk),
-                    Action::Refused(refused) => {
-                        let why = format!("the server refused it: {} ({})", refused.text, refused.errno);
-                        quarantine.keep(&refused.record, &why)?;
-                    }
-                    Action::Done(outcome) => {
-                        self.rest();
-                        (self.tell)(Progress { done: self.of, of: self.of, since: self.begun.elapsed() });
-                        return Ok(outcome);
-                    }
-                    Action::Unsafe(errno) => {
-                        self.outbox.close();
-                        return Err(Stays::Unsafe(errno));
-                    }
-                }
-            }
-            self.outbox.flush();
-            let body = self.source.receive()?.ok_or(CarrierLost::Closed)?;
-            // The watch may have given up just now: then the next receive says so.
-            let _gone = heard.send(());
-            replay.handle(Event::Received(body))?;
-            self.tell(&replay.outcome());
-        }
-    }
-
-    /// Says that the session believes nothing any more, and ends the connection.
-    fn rest(&self) {
-        let told = Request::Recalled(Trecalled { serial: RESTS }).encode(NOTAG);
-        self.outbox.push(told, Class::Bulk);
-        // Where it does not come through, others wait until the leases have run out.
-        let _told = self.outbox.finish(LAST_WORD);
-    }
-
-    fn fill(&mut self, replay: &mut Replay) -> Result<(), Stays> {
-        while replay.has_room() {
-            match self.waiting.pop_front() {
-                Some(record) => replay.handle(Event::Record(record))?,
-                None => match self.segments.next()? {
-                    Some(taken) => self.waiting.extend(taken.records),
-                    None => replay.handle(Event::End)?,
-                },
-            }
-        }
-        Ok(())
-    }
-
-    fn tell(&mut self, outcome: &Outcome) {
-        if self.told.elapsed() >= TOLD_EACH {
-            self.told = Instant::now();
-            let done = outcome.sent + outcome.skipped + outcome.refused + outcome.dropped;
-            (self.tell)(Progress { done, of: self.of, since: self.begun.elapsed() });
-        }
-    }
-}
-
-/// Closes a connection on which nothing comes for too long. Ends when what it hands back is dropped.
-fn watch(closer: Closer) -> io::Result<mpsc::Sender<()>> {
-    let (heard, wait) = mpsc::channel();
-    std::thread::Builder::new().name("wirefs-patience".into()).spawn(move || {
-        loop {
-            match wait.recv_timeout(PATIENCE) {
-                Ok(()) => {}
-                Err(mpsc::RecvTimeoutError::Timeout) => return closer.close(),
-                Err(mpsc::RecvTimeoutError::Disconnected) => return,
-            }
-        }
-    })?;
-    Ok(heard)
 }

@@ -2,13 +2,14 @@
 
 use super::group::Group;
 use super::place::{Claim, segment_path};
+use bytes::Bytes;
 use rustix::fs::{FallocateFlags, Mode, OFlags};
 use std::fs::File;
 use std::io::{self, IoSlice, Write};
 use std::sync::Arc;
-use wirefs_journal::entry::{EntryKind, HEAD_BYTES, Spot, head};
+use wirefs_journal::entry::{EntryKind, HEAD_BYTES, NOT_ALONE, Spot, head};
 use wirefs_journal::limits::SEGMENT_BYTES;
-use wirefs_journal::{Figures, Header, Live, Misuse};
+use wirefs_journal::{Figures, Header, Live, Misuse, Told};
 use wirefs_op::Frame;
 
 /// Entries that are written with one call, at most: the kernel takes 1024 pieces, and each has three.
@@ -72,7 +73,23 @@ impl Writer {
             return Ok(());
         }
         self.answered = below;
-        self.note(EntryKind::Answered, below, group)
+        self.note(EntryKind::Answered, below, Frame::default(), group)
+    }
+
+    /// Notes what the server said of a change.
+    pub(super) fn told(&mut self, number: u64, told: &Told, group: &Group) -> Result<(), AppendError> {
+        let frame = Frame { data: Bytes::copy_from_slice(&told.encode()), ..Frame::default() };
+        self.note(EntryKind::Told, number, frame, group)
+    }
+
+    /// Notes from which change on nobody else has come between.
+    pub(super) fn alone(&mut self, from: Option<u64>, group: &Group) -> Result<(), AppendError> {
+        self.note(EntryKind::Alone, from.unwrap_or(NOT_ALONE), Frame::default(), group)
+    }
+
+    /// Notes what the server's clock has said of these changes.
+    pub(super) fn seen(&mut self, nanos: u64, group: &Group) -> Result<(), AppendError> {
+        self.note(EntryKind::Seen, nanos, Frame::default(), group)
     }
 
     /// Whether none was noted to be answered yet.
@@ -83,7 +100,7 @@ impl Writer {
     /// Forgets the changes below a number; segments that are not needed go.
     pub(super) fn forget(&mut self, below: u64, group: &Group) -> Result<(), AppendError> {
         self.answered(below, group)?;
-        self.note(EntryKind::Forget, below, group)?;
+        self.note(EntryKind::Forget, below, Frame::default(), group)?;
         self.write(group)?;
         for segment in self.live.forget(below) {
             std::fs::remove_file(segment_path(self.claim.dir(), segment))?;
@@ -91,12 +108,12 @@ impl Writer {
         Ok(())
     }
 
-    fn note(&mut self, kind: EntryKind, below: u64, group: &Group) -> Result<(), AppendError> {
-        let placed = self.live.note();
+    fn note(&mut self, kind: EntryKind, number: u64, frame: Frame, group: &Group) -> Result<(), AppendError> {
+        let placed = self.live.note(frame.data.len());
         if placed.opens {
             self.next_segment(placed.segment, group)?;
         }
-        self.gather(kind, below, Frame::default(), placed.offset, group)
+        self.gather(kind, number, frame, placed.offset, group)
     }
 
     fn gather(

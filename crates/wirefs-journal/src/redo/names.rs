@@ -1,0 +1,193 @@
+//! The names that a journal's changes are about, as far as the changes tell: who had them before, who has them after each.
+
+use super::Unlike;
+use std::collections::{BTreeMap, BTreeSet};
+use wirefs_op::{FileId, TreePath};
+
+/// An object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Node(pub(super) usize);
+
+/// The directory that was mounted.
+pub(super) const ROOT: Node = Node(0);
+
+/// A name in a directory.
+pub(super) type Key = (Node, Vec<u8>);
+
+/// Who has a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Holder {
+    /// Nobody knows.
+    Unknown,
+    Nobody,
+    Object(Node),
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Object {
+    /// Its number at the server, as far as it was told.
+    pub(super) id: Option<FileId>,
+    /// The change that made it, or opened it where it may have been there before.
+    pub(super) made: Option<u64>,
+    /// It was not there before that.
+    pub(super) is_new: bool,
+}
+
+/// The names after some of the changes.
+#[derive(Clone, Debug, Default)]
+pub(super) struct State {
+    names: BTreeMap<Key, Holder>,
+    places: BTreeMap<Node, BTreeSet<Key>>,
+}
+
+impl State {
+    pub(super) fn holder(&self, key: &Key) -> Holder {
+        self.names.get(key).copied().unwrap_or(Holder::Unknown)
+    }
+
+    pub(super) fn set(&mut self, key: Key, holder: Holder) {
+        if let Some(Holder::Object(before)) = self.names.insert(key.clone(), holder)
+            && let Some(places) = self.places.get_mut(&before)
+        {
+            places.remove(&key);
+        }
+        if let Holder::Object(node) = holder {
+            self.places.entry(node).or_default().insert(key);
+        }
+    }
+
+    /// All names of the object.
+    pub(super) fn places(&self, node: Node) -> Vec<Key> {
+        self.places.get(&node).into_iter().flatten().cloned().collect()
+    }
+
+    /// A path of the object; `None`: it has no name.
+    pub(super) fn path(&self, node: Node) -> Option<TreePath> {
+        let (mut at, mut names) = (node, Vec::new());
+        while at != ROOT {
+            // Changes that contradict each other may have made a circle.
+            if names.len() > self.names.len() {
+                return None;
+            }
+            let (dir, name) = self.places.get(&at)?.first()?;
+            names.push(name.as_slice());
+            at = *dir;
+        }
+        TreePath::from_names(names.into_iter().rev())
+    }
+}
+
+/// All that the changes tell of names.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Names {
+    pub(super) objects: Vec<Object>,
+    by_number: BTreeMap<u64, Node>,
+    by_id: BTreeMap<FileId, Node>,
+    /// Before the first change.
+    pub(super) first: State,
+    /// After the last one that was looked at.
+    pub(super) now: State,
+    /// Directories: whose places other paths depend on.
+    pub(super) directories: BTreeSet<Node>,
+}
+
+impl Names {
+    pub(super) fn new(root: FileId) -> Names {
+        let mut names = Names::default();
+        let node = names.object(Some(root), None);
+        names.directories.insert(node);
+        names
+    }
+
+    pub(super) fn object(&mut self, id: Option<FileId>, made: Option<u64>) -> Node {
+        let node = Node(self.objects.len());
+        self.objects.push(Object { made, ..Object::default() });
+        if let Some(made) = made {
+            self.by_number.insert(made, node);
+        }
+        if let Some(id) = id {
+            self.learn(node, id);
+        }
+        node
+    }
+
+    pub(super) fn is_new(&mut self, node: Node) {
+        if let Some(object) = self.objects.get_mut(node.0) {
+            object.is_new = true;
+        }
+    }
+
+    fn learn(&mut self, node: Node, id: FileId) {
+        if let Some(object) = self.objects.get_mut(node.0) {
+            object.id = Some(id);
+            self.by_id.insert(id, node);
+        }
+    }
+
+    pub(super) fn of(&self, node: Node) -> Object {
+        self.objects.get(node.0).copied().unwrap_or_default()
+    }
+
+    /// The number that the object has if it is there.
+    pub(super) fn id(&self, node: Node) -> Option<FileId> {
+        self.of(node).id
+    }
+
+    /// What the client meant by an id.
+    pub(super) fn by_id(&self, id: FileId) -> Option<Node> {
+        match id.provisional_number() {
+            Some(number) => self.by_number.get(&number).copied(),
+            None => self.by_id.get(&id).copied(),
+        }
+    }
+
+    /// A change says that the object has this id.
+    pub(super) fn is_called(&mut self, node: Node, id: Option<FileId>) -> Result<(), Unlike> {
+        let Some(id) = id else { return Ok(()) };
+        let object = self.of(node);
+        match id.provisional_number() {
+            Some(number) if object.made == Some(number) => Ok(()),
+            Some(_) => Err(Unlike::Journal),
+            None if object.id == Some(id) => Ok(()),
+            None if object.id.is_some() || self.by_id.contains_key(&id) => Err(Unlike::Journal),
+            None => {
+                self.learn(node, id);
+                Ok(())
+            }
+        }
+    }
+
+    /// The name was held so before the first change, of which nothing was known.
+    pub(super) fn begins(&mut self, key: &Key, holder: Holder) {
+        self.first.set(key.clone(), holder);
+        self.now.set(key.clone(), holder);
+    }
+
+    /// Who is at a path now; what was not spoken of before was there before the first change.
+    pub(super) fn walk(&mut self, path: &TreePath) -> Result<Node, Unlike> {
+        let mut at = ROOT;
+        for name in path.names() {
+            self.directories.insert(at);
+            let key = (at, name.to_vec());
+            at = match self.now.holder(&key) {
+                Holder::Object(node) => node,
+                Holder::Nobody => return Err(Unlike::Journal),
+                Holder::Unknown => {
+                    let node = self.object(None, None);
+                    self.begins(&key, Holder::Object(node));
+                    node
+                }
+            };
+        }
+        Ok(at)
+    }
+
+    /// A name in a directory, which the client knows by this id.
+    pub(super) fn key(&mut self, path: &TreePath, dir: Option<FileId>) -> Result<Key, Unlike> {
+        let (parent, name) = path.split_last().ok_or(Unlike::Journal)?;
+        let parent = self.walk(&parent)?;
+        self.directories.insert(parent);
+        self.is_called(parent, dir)?;
+        Ok((parent, name.to_vec()))
+    }
+}

@@ -1,0 +1,368 @@
+//! A tree, and a client that changes it and is alone.
+
+use bytes::Bytes;
+use std::collections::{BTreeMap, BTreeSet};
+use wirefs_journal::{Found, Record, Told};
+use wirefs_model::{Dice, ModelTree};
+use wirefs_op::listing::entries;
+use wirefs_op::message::get::{GetMode, Rget, Tget};
+use wirefs_op::message::link::Tlink;
+use wirefs_op::message::put::{Create, PutMode, Rput, Tput};
+use wirefs_op::message::remove::Tremove;
+use wirefs_op::message::rename::Trename;
+use wirefs_op::message::target::{NOFD, Place, Target};
+use wirefs_op::message::version::BootId;
+use wirefs_op::wire::Data;
+use wirefs_op::{Cred, Errno, FileId, Kind, NOTAG, Reply, Request, SetStat, TreePath};
+use wirefs_server::{Replies, SessionKey, Stopped, Tree};
+
+const SESSION: SessionKey = SessionKey(1);
+
+/// What was changed, as it is in the journal, and as the server was asked.
+#[derive(Clone)]
+pub(super) struct Change {
+    text: String,
+    pub(super) record: Record,
+    pub(super) told: Told,
+    asked: Request,
+    is_done: bool,
+    /// What it has made.
+    made: Option<FileId>,
+    pub(super) is_journaled: bool,
+}
+
+impl std::fmt::Debug for Change {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {} done: {} {:?}", self.record.number, self.text, self.is_done, self.told)
+    }
+}
+
+/// What is at a path: kind, permissions, links, contents, and the first path of the same object.
+type Seen = (Kind, u32, u32, Bytes, String);
+
+pub(super) struct World {
+    tree: ModelTree,
+    dice: Dice,
+    root: FileId,
+    /// What each change of the journal has made, and what was made again.
+    made: BTreeMap<FileId, u64>,
+    again: BTreeMap<u64, FileId>,
+    /// The ledger.
+    sent: BTreeSet<u64>,
+}
+
+struct One(Vec<Reply>);
+
+impl Replies for One {
+    fn send(&mut self, reply: Reply) -> Result<(), Stopped> {
+        self.0.push(reply);
+        Ok(())
+    }
+    fn is_stopped(&self) -> bool {
+        false
+    }
+    fn wait(&mut self) {}
+}
+
+fn path(text: &str) -> TreePath {
+    TreePath::from_bytes(Bytes::copy_from_slice(text.as_bytes())).unwrap()
+}
+
+fn put(target: Target, mode: PutMode) -> Tput {
+    Tput { target, mode, create: None, set: SetStat::default(), offset: 0, data: Data(Bytes::new()) }
+}
+
+fn changes_names(request: &Request) -> bool {
+    match request {
+        Request::Put(put) => put.mode.has(PutMode::CREATE),
+        other => matches!(other, Request::Remove(_) | Request::Rename(_) | Request::Link(_)),
+    }
+}
+
+impl World {
+    /// A tree with a directory and two files, which are on the disk.
+    pub(super) fn new(seed: u64) -> World {
+        let tree = ModelTree::new(BootId(1));
+        let root = tree.attach(SESSION, &TreePath::root()).unwrap().root.id;
+        let (made, again, sent) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
+        let mut world = World { tree, dice: Dice::new(0), root, made, again, sent };
+        for text in ["mkdir old", "create old/a", "write old/a", "create k"] {
+            let request = world.request(text).unwrap();
+            world.ask(request).unwrap();
+        }
+        world.dice = Dice::new(seed);
+        world
+    }
+
+    pub(super) fn root(&self) -> FileId {
+        self.root
+    }
+
+    pub(super) fn below(&mut self, bound: usize) -> usize {
+        self.dice.below(bound as u64 + 1) as usize
+    }
+
+    fn ask(&self, request: Request) -> Result<Reply, Errno> {
+        let mut replies = One(Vec::new());
+        self.tree.serve(SESSION, request, &mut replies);
+        match replies.0.into_iter().next() {
+            Some(Reply::Error(error)) => Err(error.errno),
+            reply => Ok(reply.expect("a reply")),
+        }
+    }
+
+    fn get(&self, path: &TreePath, mode: GetMode) -> Result<Rget, Errno> {
+        let get = Tget { target: Target::at(path.clone()), mode, nmsgs: 1, offset: 0, count: 1 << 16 };
+        match self.ask(Request::Get(get))? {
+            Reply::Get(got) => Ok(got),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn id(&self, path: &TreePath) -> Option<FileId> {
+        Some(self.get(path, GetMode::STAT).ok()?.stat?.id)
+    }
+
+    fn target(&self, text: &str) -> Option<Target> {
+        Some(Target { path: path(text), fd: NOFD, id: Some(self.id(&path(text))?) })
+    }
+
+    fn place(&self, text: &str) -> Option<Place> {
+        let dir = path(text).split_last()?.0;
+        Some(Place { path: path(text), dir: Some(self.id(&dir)?) })
+    }
+
+    /// A change in words; `None`: the client knows that it cannot be.
+    fn request(&mut self, text: &str) -> Option<Request> {
+        let words: Vec<&str> = text.split(' ').collect();
+        let (what, name) = (words[0], words[1]);
+        let bytes = Bytes::from(format!("{:x}", self.dice.below(1 << 40)));
+        let create = |kind, place: Place, data: Bytes| {
+            let create = Create { kind, mode: 0o644, rdev: 0, cred: Cred::default() };
+            let target = Target { path: place.path, fd: NOFD, id: place.dir };
+            let mode = PutMode::CREATE.and(PutMode::EXCLUSIVE);
+            let mode = mode.and_if(!data.is_empty() && kind == Kind::File, PutMode::DATA);
+            Request::Put(Tput { create: Some(create), data: Data(data), ..put(target, mode) })
+        };
+        Some(match what {
+            "mkdir" => create(Kind::Directory, self.place(name)?, Bytes::new()),
+            "create" => create(Kind::File, self.place(name)?, Bytes::new()),
+            "spill" => create(Kind::File, self.place(name)?, bytes),
+            "symlink" => create(Kind::Symlink, self.place(name)?, bytes),
+            "write" => {
+                let offset = self.dice.below(20);
+                Request::Put(Tput { offset, data: Data(bytes), ..put(self.target(name)?, PutMode::DATA) })
+            }
+            "append" => {
+                let mode = PutMode::DATA.and(PutMode::APPEND);
+                Request::Put(Tput { data: Data(bytes), ..put(self.target(name)?, mode) })
+            }
+            "cut" => {
+                let set = SetStat { size: Some(self.dice.below(20)), ..SetStat::default() };
+                Request::Put(Tput { set, ..put(self.target(name)?, PutMode::STAT) })
+            }
+            "chmod" => {
+                let mode = Some(0o600 + self.dice.below(0o100) as u32);
+                let set = SetStat { mode, ..SetStat::default() };
+                Request::Put(Tput { set, ..put(self.target(name)?, PutMode::STAT) })
+            }
+            "remove" => {
+                let kind = self.get(&path(name), GetMode::STAT).ok()?.stat?.kind;
+                let directory = kind == Kind::Directory;
+                Request::Remove(Tremove { place: self.place(name)?, directory })
+            }
+            "rename" => Request::Rename(Trename {
+                from: self.place(name)?,
+                to: self.place(words[2])?,
+                flags: words.get(3).map_or(0, |flags| flags.parse().unwrap()),
+            }),
+            "link" => Request::Link(Tlink { target: self.target(name)?, to: self.place(words[2])? }),
+            other => panic!("{other}"),
+        })
+    }
+
+    /// These changes, all of them answered.
+    pub(super) fn changes(&mut self, texts: &[&str]) -> Vec<Change> {
+        let numbered = texts.iter().zip(1..);
+        numbered.filter_map(|(text, number)| self.one(text, number, true, false)).collect()
+    }
+
+    /// Random changes, the last of them not answered.
+    pub(super) fn change(&mut self, count: u64) -> Vec<Change> {
+        const NAMES: [&str; 6] = ["a", "b", "old", "new", "c", "e"];
+        const WHAT: [&str; 15] = [
+            "mkdir", "mkdir", "create", "create", "spill", "symlink", "write", "write", "append", "cut",
+            "chmod", "remove", "rename", "rename", "link",
+        ];
+        let answered = self.dice.below(count + 1);
+        let mut changes = Vec::new();
+        for number in 1..=count {
+            let mut name = || {
+                let depth = 1 + self.dice.below(3);
+                let names: Vec<&str> =
+                    (0..depth).map(|_| NAMES[self.dice.below(NAMES.len() as u64) as usize]).collect();
+                names.join("/")
+            };
+            let (from, to) = (name(), name());
+            let what = WHAT[self.dice.below(WHAT.len() as u64) as usize];
+            let flags = if self.dice.below(8) == 0 { " 2" } else { "" };
+            let by_number = self.dice.below(2) == 0;
+            changes.extend(self.one(
+                &format!("{what} {from} {to}{flags}"),
+                number,
+                number < answered,
+                by_number,
+            ));
+        }
+        changes
+    }
+
+    fn one(&mut self, text: &str, number: u64, is_answered: bool, by_number: bool) -> Option<Change> {
+        let asked = self.request(text)?;
+        let mut noted = asked.clone();
+        for id in noted.ids_mut().into_iter().flatten().filter(|_| by_number || !is_answered) {
+            *id = self.made.get(id).map_or(*id, |number| FileId::provisional(*number));
+        }
+        if changes_names(&asked) {
+            // So that a tree which does less can do something else instead.
+            (0..6).for_each(|_| {
+                self.idle();
+            });
+        }
+        let record = Record { number, body: noted.encode(NOTAG).to_body() };
+        let reply = self.ask(asked.clone());
+        let is_done = reply.is_ok();
+        // Who does not wait for the reply knows that there is no error.
+        let is_journaled = is_done || is_answered;
+        let mut made = None;
+        let mut told = Told { is_answered, is_refused: !is_done, ..Told::default() };
+        if let (Ok(Reply::Put(Rput { stat: Some(stat), offset, .. })), Request::Put(put)) = (&reply, &asked) {
+            if put.mode.has(PutMode::CREATE) {
+                self.made.insert(stat.id, number);
+                made = Some(stat.id);
+                told.made = made.filter(|_| is_answered);
+            }
+            told.offset = Some(*offset).filter(|_| is_answered && put.mode.has(PutMode::APPEND));
+        }
+        Some(Change { text: text.to_owned(), record, told, asked, is_done, made, is_journaled })
+    }
+
+    /// The tree as a disk has it that lost power: all changes of names up to one, and of the others some. `None`: objects would have
+    /// other numbers.
+    pub(super) fn lose_power(&mut self, changes: &[Change]) -> Option<World> {
+        let lost = World::new(self.dice.below(1 << 40));
+        let named = changes.iter().filter(|change| changes_names(&change.asked)).count();
+        let mut kept = self.below(named);
+        for change in changes {
+            if changes_names(&change.asked) {
+                if kept > 0 {
+                    kept -= 1;
+                    if !lost.wait_for(change.made) {
+                        return None;
+                    }
+                    // Data that comes with a creation may be lost.
+                    let mut asked = change.asked.clone();
+                    if let Request::Put(put) = &mut asked
+                        && put.mode.has(PutMode::DATA)
+                        && self.dice.below(2) == 0
+                    {
+                        (put.mode, put.data) = (put.mode.without(PutMode::DATA), Data(Bytes::new()));
+                    }
+                    assert_eq!(lost.ask(asked).is_ok(), change.is_done);
+                }
+            } else if change.is_done && self.dice.below(2) == 0 {
+                lost.somewhere(change);
+            }
+        }
+        Some(lost)
+    }
+
+    /// Lets as many other things happen as have happened before an object of this number was made; false: more have.
+    fn wait_for(&self, made: Option<FileId>) -> bool {
+        let Some(made) = made else { return true };
+        let known = self.get(&path("k"), GetMode::STAT).unwrap().stat.unwrap();
+        let since = known.mtime.secs - known.id.ino as i64;
+        loop {
+            let next = self.idle() - since + 1;
+            if next >= made.ino as i64 {
+                return next == made.ino as i64;
+            }
+        }
+    }
+
+    /// Something else happens; tells when, in the tree's time.
+    fn idle(&self) -> i64 {
+        let set = SetStat { mode: Some(0o755), ..SetStat::default() };
+        let idle = Tput { set, ..put(Target::at(TreePath::root()), PutMode::STAT) };
+        match self.ask(Request::Put(idle)) {
+            Ok(Reply::Put(Rput { stat: Some(root), .. })) => root.ctime.secs,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Does a change of contents wherever its object is by now.
+    fn somewhere(&self, change: &Change) {
+        let Request::Put(mut put) = change.asked.clone() else { return };
+        let found = self.walk().into_iter().find(|(_, id, _)| Some(*id) == put.target.id);
+        if let Some((path, ..)) = found {
+            // The bytes of an append have a place in the file.
+            if let Some(offset) = change.told.offset {
+                (put.mode, put.offset) = (PutMode::DATA, offset);
+            }
+            put.target.path = path;
+            self.ask(Request::Put(put)).unwrap();
+        }
+    }
+
+    fn walk(&self) -> Vec<(TreePath, FileId, Kind)> {
+        let (mut left, mut found) = (vec![TreePath::root()], Vec::new());
+        while let Some(dir) = left.pop() {
+            for entry in entries(self.get(&dir, GetMode::DATA).unwrap().data.0).unwrap() {
+                let path = dir.join(&entry.name).unwrap();
+                found.push((path.clone(), entry.stat.id, entry.stat.kind));
+                left.extend(Some(path).filter(|_| entry.stat.kind == Kind::Directory));
+            }
+        }
+        found.sort();
+        found
+    }
+
+    pub(super) fn contents(&self) -> BTreeMap<String, Seen> {
+        let mut first = BTreeMap::new();
+        let seen = |(path, id, kind): (TreePath, FileId, Kind)| {
+            let shown = format!("{path:?}");
+            let first = first.entry(id).or_insert_with(|| shown.clone()).clone();
+            let stat = self.get(&path, GetMode::STAT).unwrap().stat.unwrap();
+            let has_data = kind != Kind::Directory;
+            let data = if has_data { self.get(&path, GetMode::DATA).unwrap().data.0 } else { Bytes::new() };
+            (shown, (kind, stat.mode, stat.nlink, data, first))
+        };
+        self.walk().into_iter().map(seen).collect()
+    }
+
+    /// What is at these paths.
+    pub(super) fn found(&self, paths: BTreeSet<TreePath>) -> BTreeMap<TreePath, Found> {
+        let found = |path: &TreePath| Some(Found { id: self.id(path)?, changed: 0 });
+        paths.into_iter().filter_map(|path| Some((path.clone(), found(&path)?))).collect()
+    }
+
+    pub(super) fn id_of(&self, text: &str) -> FileId {
+        self.id(&path(text)).unwrap()
+    }
+
+    /// Does what is sent again, once.
+    pub(super) fn send(&mut self, number: u64, mut request: Request) -> Result<(), Errno> {
+        if !self.sent.insert(number) {
+            return Ok(());
+        }
+        for id in request.ids_mut().into_iter().flatten() {
+            if let Some(made) = id.provisional_number() {
+                *id = *self.again.get(&made).ok_or(Errno::Stale)?;
+            }
+        }
+        if let Reply::Put(Rput { stat: Some(stat), .. }) = self.ask(request)? {
+            self.again.insert(number, stat.id);
+        }
+        Ok(())
+    }
+}
