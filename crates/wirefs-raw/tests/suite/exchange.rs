@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use wirefs_raw::limits::BATCH_PACKETS_MAX;
-use wirefs_raw::{Batch, Ident, Sequence};
+use wirefs_raw::{Batch, EchoSocket, Ident, Sequence};
 
 use crate::site::{IDENT, LOOPBACKS, on_a_host, open, receive_all, send, wait};
 
@@ -90,29 +90,39 @@ fn packet_larger_than_the_batch_is_passed_over() {
     });
 }
 
+/// How long the first of two packets is left in the receive buffer before the second is sent.
+const SPAN: Duration = Duration::from_millis(30);
+
+/// How long each of the two was there.
+fn waits(socket: &EchoSocket) -> (Duration, Duration) {
+    send(socket, [b"early".as_slice()]);
+    assert!(wait(socket));
+    let begun = std::time::Instant::now();
+    while begun.elapsed() < SPAN {
+        std::hint::spin_loop();
+    }
+    send(socket, [b"late".as_slice()]);
+    let mut batch = Batch::new(100);
+    socket.receive(&mut batch, BATCH_PACKETS_MAX).unwrap();
+    let mut waits = Vec::new();
+    batch.exchange(|payload, waited| {
+        waits.push((payload.to_vec(), waited));
+        None
+    });
+    let [(_, early), (_, late)] = waits.as_slice() else { panic!("{waits:?}") };
+    (*early, *late)
+}
+
 #[test]
 fn time_in_the_receive_buffer_is_told() {
     on_a_host("waited", || {
         for host in LOOPBACKS {
             let socket = open(host, IDENT);
             socket.note_arrivals().unwrap();
-            send(&socket, [b"early".as_slice()]);
-            assert!(wait(&socket));
-            let begun = std::time::Instant::now();
-            while begun.elapsed() < Duration::from_millis(30) {
-                std::hint::spin_loop();
-            }
-            send(&socket, [b"late".as_slice()]);
-            let mut batch = Batch::new(100);
-            socket.receive(&mut batch, BATCH_PACKETS_MAX).unwrap();
-            let mut waits = Vec::new();
-            batch.exchange(|payload, waited| {
-                waits.push((payload.to_vec(), waited));
-                None
-            });
-            let [(_, early), (_, late)] = waits.as_slice() else { panic!("{waits:?}") };
-            assert!(*early >= Duration::from_millis(30), "{waits:?}");
-            assert!(late < early, "{waits:?}");
+            // Linux begins to stamp packets some time after it is asked (`net_enable_timestamp` leaves it to a work queue), and stamps
+            // those that came before only when they are received.
+            let (early, late) = (0..1000).map(|_| waits(&socket)).find(|(early, _)| *early >= SPAN).unwrap();
+            assert!(late < early, "{late:?} {early:?}");
         }
     });
 }
