@@ -18,6 +18,7 @@ mod over_ssh;
 mod over_tls;
 mod over_unix;
 mod pages;
+mod pen;
 mod quarantine;
 mod readme;
 mod semantics;

@@ -1,20 +1,8 @@
 //! What two mounts of one directory see of each other in each mode; the ids are those of docs/SEMANTICS.md.
 
+use crate::pen::Pen;
 use crate::world::{Other, World, wait_for};
-use std::fs::{File, OpenOptions};
-use std::io::{Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
-
-fn edit(world: &World, name: &str) -> File {
-    OpenOptions::new().read(true).write(true).open(world.path(name)).unwrap()
-}
-
-fn text_of(file: &mut File) -> String {
-    let mut text = String::new();
-    file.seek(SeekFrom::Start(0)).unwrap();
-    file.read_to_string(&mut text).unwrap();
-    text
-}
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 // S-39
 #[test]
@@ -22,15 +10,16 @@ fn in_lazy_mode_a_write_is_at_the_server_once_there_is_enough_of_it_or_the_file_
     let world = World::new();
     let _server = world.mounted();
     let _other = Other::mount(&world, "lazy=4k");
-    let mut file = File::create(world.path("other/log")).unwrap();
-    file.write_all(&[b'x'; 1000]).unwrap();
-    file.write_all(&[b'x'; 1000]).unwrap();
+    let mut pen = Pen::new(&world);
+    let file = pen.open("other/log");
+    pen.write(file, 0, b'x', 1000);
+    pen.write(file, 1000, b'x', 1000);
     assert_eq!(world.read("export/log").len(), 0);
-    file.write_all(&[b'x'; 3000]).unwrap();
+    pen.write(file, 2000, b'x', 3000);
     wait_for("what is enough", || world.read("export/log").len() == 5000);
-    file.write_all(b"end").unwrap();
+    pen.write(file, 5000, b'!', 3);
     assert_eq!(world.read("export/log").len(), 5000);
-    drop(file);
+    pen.close(file);
     assert_eq!(world.read("export/log").len(), 5003);
     assert_eq!(world.read("mnt/log").len(), 5003);
 }
@@ -55,17 +44,17 @@ fn in_session_mode_each_open_file_is_a_copy_until_it_is_closed() {
     world.write("export/a", "old");
     let _server = world.mounted();
     let _other = Other::mount(&world, "session");
-    let mut reader = File::open(world.path("other/a")).unwrap();
-    let mut writer = edit(&world, "other/a");
-    writer.write_all(b"newer").unwrap();
-    assert_eq!(text_of(&mut writer), "newer");
-    assert_eq!(text_of(&mut reader), "old", "another program of the same mount");
+    let (mut pen, mut other) = (Pen::new(&world), Pen::new(&world));
+    let (writer, reader) = (pen.open("other/a"), other.open("other/a"));
+    pen.write(writer, 0, b'n', 5);
+    assert_eq!(pen.text_of(writer), "nnnnn");
+    assert_eq!(other.text_of(reader), "old", "another program of the same mount");
     assert_eq!(world.read("other/a"), "old");
     assert_eq!(world.read("export/a"), "old");
-    drop(writer);
-    assert_eq!(world.read("export/a"), "newer");
-    assert_eq!(world.read("other/a"), "newer");
-    assert_eq!(text_of(&mut reader), "old", "what is open stays as it was");
+    pen.close(writer);
+    assert_eq!(world.read("export/a"), "nnnnn");
+    assert_eq!(world.read("other/a"), "nnnnn");
+    assert_eq!(other.text_of(reader), "old", "what is open stays as it was");
     std::fs::write(world.path("mnt/a"), "newest").unwrap();
     assert_eq!(world.read("other/a"), "newest", "validated at open");
 }
@@ -78,11 +67,12 @@ fn in_session_mode_the_last_to_close_wins_whole() {
     std::fs::write(world.path("export/a"), &data).unwrap();
     let _server = world.mounted();
     let _other = Other::mount(&world, "session");
-    let (first, second) = (edit(&world, "other/a"), edit(&world, "other/a"));
-    first.write_all_at(&[b'1'; 1000], 0).unwrap();
-    second.write_all_at(&[b'2'; 1000], 200_000).unwrap();
-    drop(second);
-    drop(first);
+    let mut pen = Pen::new(&world);
+    let (first, second) = (pen.open("other/a"), pen.open("other/a"));
+    pen.write(first, 0, b'1', 1000);
+    pen.write(second, 200_000, b'2', 1000);
+    pen.close(second);
+    pen.close(first);
     let found = std::fs::read(world.path("export/a")).unwrap();
     assert_eq!(found.len(), data.len());
     assert!(found.starts_with(b"111") && !found.contains(&b'2'), "one of them, whole");
@@ -106,11 +96,12 @@ fn in_session_mode_what_a_program_at_the_server_wrote_meanwhile_is_kept() {
     world.write("export/a", "old");
     let _server = world.mounted();
     let _other = Other::mount(&world, "session");
-    let mut writer = edit(&world, "other/a");
-    writer.write_all(b"here").unwrap();
+    let mut pen = Pen::new(&world);
+    let writer = pen.open("other/a");
+    pen.write(writer, 0, b'h', 4);
     world.write("export/a", "at the server");
-    drop(writer);
-    assert_eq!(world.read("export/a"), "here");
+    pen.close(writer);
+    assert_eq!(world.read("export/a"), "hhhh");
     wait_for("the loser's place", || world.status_of("other")["conflicts"] == 1);
     let kept = world.status_of("other")["conflicts_last"][0].as_str().unwrap().to_owned();
     assert_eq!(world.read(&format!("export/{kept}")), "at the server");
