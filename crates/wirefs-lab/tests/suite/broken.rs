@@ -133,11 +133,12 @@ fn callers_of_a_server_that_is_gone_for_good_get_an_error_and_the_mount_goes_by_
     let mut piece = [0; 4_096];
     // One after the other would each wait for the deadline.
     let errors = thread::scope(|scope| {
-        let stat = scope.spawn(|| fs::metadata(mount.join("nobody-asked-for")).unwrap_err());
+        // Which names there are came along with the mount, and is believed for as long as its lease lasts.
+        let link = scope.spawn(|| fs::hard_link(mount.join("unread"), mount.join("link")).unwrap_err());
         let read = scope.spawn(|| fs::read(mount.join("unread")).unwrap_err());
         let make = scope.spawn(|| fs::create_dir(mount.join("d")).unwrap_err());
         let sync = scope.spawn(|| open.write_all_at(b"lost", 0).and_then(|()| open.sync_all()).unwrap_err());
-        [stat.join().unwrap(), read.join().unwrap(), make.join().unwrap(), sync.join().unwrap()]
+        [link.join().unwrap(), read.join().unwrap(), make.join().unwrap(), sync.join().unwrap()]
     });
     for error in &errors {
         assert!(
@@ -156,11 +157,16 @@ fn callers_of_a_server_that_is_gone_for_good_get_an_error_and_the_mount_goes_by_
 
 /// Programs that wait for a server that says nothing.
 fn blocked(mount: &Path) -> Vec<Running> {
-    let start = |program: &&str| {
+    // None that only looks: what the mount had heard of before is believed for as long as its lease lasts.
+    let file = mount.join("f");
+    let start = |words: &&[&str]| {
+        let [program, options @ ..] = *words else { panic!("a program") };
         let mut command = Command::new(program);
-        Running(command.arg(mount.join("f")).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+        command.args(options).arg(&file).stdout(Stdio::null()).stderr(Stdio::null());
+        Running(command.spawn().unwrap())
     };
-    let programs: Vec<Running> = ["cat", "touch", "rm", "ls"].iter().map(start).collect();
+    let all: [&[&str]; 4] = [&["cat"], &["touch"], &["rm"], &["chmod", "600"]];
+    let programs: Vec<Running> = all.iter().map(start).collect();
     for program in &programs {
         let about = |what: &str| fs::read_to_string(format!("/proc/{}/{what}", program.0.id())).unwrap();
         // The first waits for the answer, the others deeper in the kernel for the first.
