@@ -23,8 +23,8 @@ use wirefs_store::sum;
 const LOGS_MAX: usize = 256;
 /// How long the log of a session that nobody comes back to is kept.
 const AGE_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
-/// How long a session that comes back waits for the server that it comes from to end.
-const BUSY_MAX: Duration = Duration::from_secs(3);
+/// How long a session that comes back waits for the server that it comes from to end it. A client waits for 10 s.
+const BUSY_MAX: Duration = Duration::from_secs(7);
 /// How often it looks.
 pub(super) const BUSY_LOOK: Duration = Duration::from_millis(20);
 

@@ -7,7 +7,7 @@
 //! ```text
 //!   first: has the name, may have somebody who is alone          second: connects, and lets nobody attach
 //!       ◄── connects: it wants to begin ────────────────────────────
-//!       ◄── word[8]: the client of this session waits here ──────────  (it may be the lone one, come by another way)
+//!       ◄── word[8]: the client of this session waits here ──────────  (if it is one of ours, come by another way, it ends here)
 //!       ─── 'g': nobody is alone here any more ─────────────────────►   lets them attach
 //!       ◄── word[8] 0, end: it has ended, and nobody believes anything of it
 //!       ◄── end: it has ended; its clients may believe their leases for a while

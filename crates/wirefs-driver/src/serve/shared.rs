@@ -175,12 +175,17 @@ impl Shared {
     /// Looks for what was noted of a session before; only a reader does, before it reads on.
     pub(super) fn recollect(self: &Arc<Self>, connection: ConnectionKey, session: SessionId) {
         let since = Instant::now();
+        let mut is_asked_for = false;
         loop {
             let looking = self.recollecting.lock().unwrap_or_else(PoisonError::into_inner);
             let place =
                 self.core().ledgers.as_ref().filter(|it| !it.has(session)).map(|it| it.place(session));
             let Some(found) = place.as_ref().map_or(Some(None), |place| place.look(since)) else {
                 drop(looking);
+                // The server that has it may serve a connection still at whose other end nobody is any more.
+                if !std::mem::replace(&mut is_asked_for, true) {
+                    self.neighbourhood.waits(&[session]);
+                }
                 std::thread::sleep(BUSY_LOOK);
                 continue;
             };

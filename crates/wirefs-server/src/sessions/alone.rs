@@ -9,6 +9,7 @@
 //!                         the tree is asked for those that wait
 //! ```
 
+use super::session::Session;
 use super::{ConnectionKey, Output, Sessions};
 use crate::blame::Parting;
 use crate::tree::SessionKey;
@@ -32,10 +33,9 @@ pub enum Neighbours {
 }
 
 impl Sessions {
-    /// Which session is alone here, or has not given way yet.
-    pub fn lone_session(&self) -> Option<SessionId> {
-        let leasing = self.leasing.as_ref()?;
-        leasing.id_of(leasing.solitude.holder()?)
+    /// The sessions that are here, those that wait for their client included.
+    pub fn ids(&self) -> impl Iterator<Item = SessionId> {
+        self.by_id.keys().copied()
     }
 
     /// There are others, or none, or one wants to begin ([`Input::Neighbours`](super::Input::Neighbours)).
@@ -55,16 +55,20 @@ impl Sessions {
         self.settle_solitude(now);
     }
 
-    /// A session is served by a neighbour from now on ([`Input::Moved`](super::Input::Moved)): it waits for itself.
+    /// A session is served by a neighbour from now on ([`Input::Moved`](super::Input::Moved)): it waits for itself there, and for its
+    /// notes, which this server has until the session has ended.
     pub(super) fn moved(&mut self, now: Time, session: SessionId) {
-        let Some(leasing) = &mut self.leasing else { return };
-        let holder = leasing.by_id.get(&session).copied();
-        let Some(holder) = holder.filter(|holder| leasing.solitude.holder() == Some(*holder)) else { return };
-        let connection = leasing.connection_of(holder);
-        leasing.solitude.leave(holder);
+        let Some(key) = self.by_id.get(&session).copied() else { return };
+        if let Some(leasing) = &mut self.leasing
+            && let Some(holder) = leasing.by_id.get(&session).copied()
+        {
+            leasing.solitude.leave(holder);
+        }
+        let connection = self.sessions.get(&key).and_then(Session::connection);
         if let Some(connection) = connection {
             self.part(now, connection, Parting::Replaced);
         }
+        self.end(now, key);
         self.let_on();
     }
 

@@ -54,6 +54,14 @@ impl Session {
         matches!(self.life, Life::Connected(_))
     }
 
+    /// Where its client is.
+    pub(super) fn connection(&self) -> Option<ConnectionKey> {
+        match self.life {
+            Life::Connected(connection) => Some(connection),
+            Life::Waiting(_) | Life::Ending => None,
+        }
+    }
+
     /// Whether it is over, but for what still runs.
     pub(super) fn is_ending(&self) -> bool {
         self.life == Life::Ending

@@ -132,8 +132,8 @@ impl Visitor {
             self.is_settled = true;
             return;
         }
-        let lone = shared.core().sessions.lone_session();
-        if let Some(session) = lone.filter(|session| word_of(session) == word) {
+        let found = shared.core().sessions.ids().find(|session| word_of(session) == word);
+        if let Some(session) = found {
             shared.handle(Input::Moved(session));
         }
     }

@@ -5,7 +5,9 @@ use super::client::*;
 use super::script::Script;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use wirefs_op::message::version::{BootId, FEATURE_ALONE, FEATURE_LEASES, FEATURE_LEDGER};
+use wirefs_op::message::number::Tnumber;
+use wirefs_op::message::version::{BootId, FEATURE_ALONE, FEATURE_LEASES, FEATURE_LEDGER, Tversion};
+use wirefs_op::{NOTAG, Reply, Request, Tag};
 
 const ALL: u64 = FEATURE_ALONE | FEATURE_LEASES | FEATURE_LEDGER;
 
@@ -120,6 +122,28 @@ fn session_that_comes_by_another_server_does_not_wait_for_itself() {
     // The old connection stands, but nobody is at its other end any more.
     let new = Client::coming(&there, 1, ALL);
     new.enters();
+}
+
+#[test]
+fn session_that_comes_by_another_server_finds_what_was_noted_of_it() {
+    let place = place();
+    let dir = std::env::temp_dir().join(format!("wirefs-moved-{}-{}", std::process::id(), place.inode));
+    std::fs::create_dir_all(&dir).unwrap();
+    let options =
+        || ServeOptions { place: Some(place), ledger: Some(dir.clone()), ..ServeOptions::new(BootId(5)) };
+    let (here, _script) = server_with(options());
+    // It is not alone: the other has what was noted all the same.
+    let old = Client::coming(&here, 1, FEATURE_LEDGER);
+    old.enters();
+    old.send(NOTAG, Request::Number(Tnumber { number: 1, answered: 1 }));
+    assert!(matches!(old.call(Tag(1), put(b"f", 0, 3)), Reply::Put(_)));
+    let (there, _there) = server_with(options());
+    let new = Client::connect(&there);
+    let Request::Version(hello) = version(1) else { unreachable!("version() is a Tversion") };
+    let reply = new.call(NOTAG, Request::Version(Tversion { features: FEATURE_LEDGER, ..hello }));
+    assert!(matches!(&reply, Reply::Version(answer) if answer.number == 2), "{reply:?}");
+    old.until_closed();
+    std::fs::remove_dir_all(&dir).unwrap();
 }
 
 #[test]
