@@ -91,13 +91,15 @@ impl Client {
         self.requests.retain_waiting(
             |pending| !matches!(pending, Pending::Close(closing) if !resumed || files.is_used(closing.fd)),
         );
-        if attachment.boot != self.attachment.boot {
-            operation::uncommitted::send_again(self);
-        }
+        let is_lost = attachment.boot != self.attachment.boot;
+        let goes_ahead = is_lost && operation::uncommitted::send_again(self);
         // A server that was started again may know the changes, though not what was open.
         let knows_changes = resumed || attachment.ledger.is_some_and(|number| number > 0);
         for given_up in self.requests.attached(attachment.ledger, knows_changes) {
             operation::refused::given_up(self, given_up);
+        }
+        if let Some(ledger) = attachment.ledger.filter(|_| goes_ahead) {
+            self.requests.renumber(ledger);
         }
         self.alone_lost();
         self.note_alone(false);

@@ -366,6 +366,19 @@ impl Requests {
         given_up
     }
 
+    /// Others were put ahead of what waits, and will get newer numbers than that has. What the server knows by its number is asked for
+    /// first, since numbers only go up; what it never saw gets a new one.
+    pub(crate) fn renumber(&mut self, ledger: u64) {
+        let is_known = |waiting: &Waiting| waiting.number.is_some_and(|number| number < ledger);
+        let (known, mut new): (VecDeque<_>, VecDeque<_>) =
+            std::mem::take(&mut self.waiting).into_iter().partition(is_known);
+        for waiting in &mut new {
+            self.numbers.answered(waiting.number.take());
+            waiting.numbered_at = None;
+        }
+        self.waiting = known.into_iter().chain(new).collect();
+    }
+
     /// Drops the waiting requests that `keeps` says no to.
     pub(crate) fn retain_waiting(&mut self, keeps: impl Fn(&Pending) -> bool) {
         let numbers = &mut self.numbers;

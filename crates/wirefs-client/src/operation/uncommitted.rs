@@ -54,8 +54,9 @@ fn change(put: &Tput) -> Option<Change> {
     }
 }
 
-/// The server's machine was started again: what it may have lost is sent once more, ahead of all that waits.
-pub(crate) fn send_again(client: &mut Client) {
+/// The server's machine was started again: what it may have lost is sent once more, ahead of all that waits. Whether anything is.
+pub(crate) fn send_again(client: &mut Client) -> bool {
+    let mut is_any = false;
     for node in client.files.uncommitted() {
         let changes = client.files.contents(node).changes.take();
         match (changes, client.target(node, None)) {
@@ -66,11 +67,13 @@ pub(crate) fn send_again(client: &mut Client) {
                     (request, pending)
                 });
                 let again: Vec<(Request, Pending)> = again.collect();
+                is_any |= !again.is_empty();
                 client.requests.wait_first(again);
             }
             (None, _) | (_, Err(_)) => client.files.lost_uncommitted(node),
         }
     }
+    is_any
 }
 
 fn put(target: &Target, change: Change) -> Tput {

@@ -99,6 +99,13 @@ impl Alone {
         Alone::with(mode, None)
     }
 
+    /// There is a server again, which counts changes and has come so far.
+    pub(crate) fn connected_to_ledger(&mut self, boot: u64, ledger: u64) {
+        let attachment = Attachment { ledger: Some(ledger), ..attachment(boot, None) };
+        self.client.connected(self.now, attachment, false);
+        self.outputs();
+    }
+
     fn with(mode: &str, leases: Option<Leases>) -> Alone {
         let attachment = attachment(1, leases);
         let now = Time(1_000_000_000);

@@ -90,6 +90,43 @@ fn what_a_server_lost_is_sent_again_ahead_of_what_it_never_had_and_as_often_as_i
     assert!(alone.asked.is_empty(), "the disk has it");
 }
 
+/// S-41
+#[test]
+fn what_is_sent_again_to_a_server_that_kept_its_ledger_is_numbered_in_the_order_in_which_it_is_sent() {
+    let (mut alone, node, handle) = open_for_writing();
+    alone.lost();
+    alone.connected_to_ledger(1, 1);
+    let writes = [(0, b"aa"), (2, b"bb"), (4, b"cc")];
+    let sent = writes.map(|(offset, data)| {
+        alone.call(write(node, handle, offset, data));
+        let asked: Vec<_> = alone.asked.drain(..).collect();
+        asked.last().unwrap().0
+    });
+    alone.reply(sent[0], &put(2)).unwrap();
+    alone.lost();
+    // It was stopped in order and its machine started again: it has done the first two.
+    alone.connected_to_ledger(2, 3);
+    let (mut number, mut written) = (0, Vec::new());
+    for (_, request) in alone.asked.drain(..) {
+        match request {
+            Request::Number(told) => {
+                assert!(told.number >= number, "{} behind {number}", told.number);
+                number = told.number;
+            }
+            Request::Put(put) => {
+                written.push((number, put.offset));
+                number += 1;
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(
+        written,
+        [(2, 2), (4, 0), (5, 4)],
+        "one from its ledger, one that its disk may have lost, one new"
+    );
+}
+
 #[test]
 fn what_cannot_be_sent_again_is_told_as_lost() {
     let (mut alone, node, handle) = open_for_writing();
