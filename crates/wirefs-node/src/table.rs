@@ -94,6 +94,8 @@ impl Table {
         }
         let (before, is_new_life) = (member.state, new.0 > known.0);
         let leaving = signed.record.leaving;
+        // A name that it takes from now on may be another's already.
+        member.holds_name &= member.record().name == signed.record.name;
         member.signed = signed;
         let after = match (leaving, is_new_life, before) {
             (true, _, _) => Liveness::Left,

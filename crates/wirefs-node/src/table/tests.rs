@@ -90,6 +90,25 @@ fn a_name_stays_with_its_holder_and_goes_on_when_that_is_dead() {
 }
 
 #[test]
+fn who_takes_another_name_does_not_take_it_from_its_holder() {
+    let own = Name::new("own").unwrap();
+    // The greater key is not the better one, either way around.
+    for (holder, thief) in [(1, 2), (2, 1)] {
+        let mut table = table(&[1, 2]);
+        let name = Name::new(&format!("linus{holder}")).unwrap();
+        let renamed = signed(thief, |record| {
+            record.name = name.clone();
+            record.edition += 1;
+            record.born = 1;
+        });
+        assert_eq!(table.learn(NOW, renamed), Learned::Newer { refuted: false });
+        table.settle_names(Some(&own));
+        assert_eq!(table.holder(&name).unwrap().record().key, signer(holder).0);
+        assert_eq!(table.iter().filter(|(_, member)| member.holds_name).count(), 1);
+    }
+}
+
+#[test]
 fn the_dead_are_forgotten_after_an_hour() {
     let mut table = table(&[1, 2]);
     table.claim(NOW, &signer(1).0, 1_000, Liveness::Dead, SUSPICION);
