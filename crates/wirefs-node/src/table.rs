@@ -3,9 +3,9 @@
 //! | a node is | becomes | when |
 //! |---|---|---|
 //! | unknown | alive | its record comes |
-//! | alive | suspect | a probe fails, or another says so of this incarnation |
+//! | alive | suspect | a probe fails, or another says of this incarnation that it is suspected, or dead |
 //! | suspect | alive | its record comes with a higher incarnation |
-//! | suspect | dead | it does not in time, or another says so of this incarnation |
+//! | suspect | dead | it does not in time, by this node's own clock |
 //! | dead, left | alive | its record comes with a higher incarnation |
 //! | any | left | its record says so |
 //! | dead, left | unknown | after an hour, or to make room |
@@ -141,7 +141,9 @@ impl Table {
     }
 
     /// Takes another's word on how a node is. Only what it says of the incarnation that is known counts: so nobody can say
-    /// of a node what it could not refute. Says whether anything changed.
+    /// of a node what it could not refute. And nobody's word is a death: whoever is called dead is a suspect here, and has its
+    /// moment. So one that was cut off, and thinks all others dead, harms nobody when it is back. Says whether anything
+    /// changed.
     pub(crate) fn claim(
         &mut self,
         now: Time,
@@ -154,27 +156,34 @@ impl Table {
             return false;
         };
         let counts = match (member.state, state) {
-            (Liveness::Alive, Liveness::Suspect | Liveness::Dead) | (Liveness::Suspect, Liveness::Dead) => {
-                true
-            }
+            (Liveness::Alive, Liveness::Suspect | Liveness::Dead) => true,
             // Only its own word says that it left.
-            (_, Liveness::Left | Liveness::Alive) => false,
-            (Liveness::Suspect | Liveness::Dead | Liveness::Left, Liveness::Suspect)
-            | (Liveness::Dead | Liveness::Left, Liveness::Dead) => false,
+            (_, Liveness::Left | Liveness::Alive)
+            | (Liveness::Suspect | Liveness::Dead | Liveness::Left, Liveness::Suspect | Liveness::Dead) => {
+                false
+            }
         };
         if counts {
-            member.state = state;
+            member.state = Liveness::Suspect;
             member.since = now;
             member.dead_at = now + suspicion;
         }
         counts
     }
 
+    /// A suspect whose time is over is dead. Says whether it was one.
+    pub(crate) fn give_up(&mut self, now: Time, key: &NodeKey) -> bool {
+        let Some(member) = self.members.get_mut(key).filter(|m| m.state == Liveness::Suspect) else {
+            return false;
+        };
+        member.state = Liveness::Dead;
+        member.since = now;
+        true
+    }
+
     /// Suspects whose time is over.
-    pub(crate) fn overdue(&self, now: Time) -> Vec<(NodeKey, u64)> {
-        let suspects = self.suspects();
-        let overdue = suspects.filter(|(_, member)| member.dead_at <= now);
-        overdue.map(|(key, member)| (*key, member.record().incarnation)).collect()
+    pub(crate) fn overdue(&self, now: Time) -> Vec<NodeKey> {
+        self.suspects().filter(|(_, member)| member.dead_at <= now).map(|(key, _)| *key).collect()
     }
 
     pub(crate) fn suspects(&self) -> impl Iterator<Item = (&NodeKey, &Member)> {

@@ -87,18 +87,25 @@ impl Node {
     }
 
     fn take_part(&mut self, now: Time, sender: &NodeKey, part: Part) {
+        // Who counts as dead was cut off, perhaps, and thinks that all others are dead.
+        let counts = self.table.find(sender).is_some_and(|member| member.state.is_up());
         match part {
             Part::Record { signed, .. } if signed.record.key == *sender => {}
             Part::Record { state, signed } if signed.record.key == self.own.key() => {
                 self.hear_of_own(now, state, signed);
             }
-            Part::Record { state, signed } => self.learn(now, signed, state),
+            Part::Record { state, signed } => {
+                self.learn(now, signed, if counts { state } else { Liveness::Alive });
+            }
             Part::Claim { state, key, incarnation } if key == self.own.key() => {
                 if !matches!(state, Liveness::Alive) && incarnation == self.own.signed.record.incarnation {
                     self.refute(now, incarnation);
                 }
             }
-            Part::Claim { state, key, incarnation } => self.take_claim(now, key, incarnation, state),
+            Part::Claim { state, key, incarnation } if counts => {
+                self.take_claim(now, key, incarnation, state);
+            }
+            Part::Claim { .. } => {}
             Part::Taken { settled, signed } => self.hear_of_name(now, settled, signed),
         }
     }

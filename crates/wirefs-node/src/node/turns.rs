@@ -76,8 +76,8 @@ impl Node {
             self.probe(now);
         }
         self.look_after_probes(now);
-        for (key, incarnation) in self.table.overdue(now) {
-            if self.table.claim(now, &key, incarnation, Liveness::Dead, self.pace.suspicion) {
+        for key in self.table.overdue(now) {
+            if self.table.give_up(now, &key) {
                 self.changed(key, Form::Claim);
                 self.turns.announce_now(now);
             }

@@ -18,6 +18,25 @@ fn state(table: &Table, number: u8) -> Liveness {
     table.find(&signer(number).0).unwrap().state
 }
 
+fn kill(table: &mut Table, key: &NodeKey) {
+    assert!(table.claim(NOW, key, 1_000, Liveness::Suspect, SUSPICION));
+    assert!(table.give_up(NOW, key));
+}
+
+#[test]
+fn who_is_called_dead_is_suspected_and_has_its_moment() {
+    let mut table = table(&[1]);
+    let key = signer(1).0;
+    assert!(table.claim(NOW, &key, 1_000, Liveness::Dead, SUSPICION));
+    assert_eq!(state(&table, 1), Liveness::Suspect);
+    let soon = NOW + SUSPICION / 2;
+    assert!(!table.claim(soon, &key, 1_000, Liveness::Dead, SUSPICION), "said again it is no more");
+    assert!(table.overdue(soon).is_empty());
+    assert_eq!(table.overdue(NOW + SUSPICION), [key]);
+    let refuted = table.learn(soon, signed(1, |record| record.incarnation = 1_001));
+    assert_eq!(refuted, Learned::Newer { refuted: true });
+}
+
 #[test]
 fn a_claim_counts_for_the_incarnation_that_is_known_and_for_no_other() {
     let mut table = table(&[1]);
@@ -28,8 +47,9 @@ fn a_claim_counts_for_the_incarnation_that_is_known_and_for_no_other() {
     assert!(table.claim(NOW, &key, 1_000, Liveness::Suspect, SUSPICION));
     assert!(!table.claim(NOW, &key, 1_000, Liveness::Suspect, SUSPICION), "once is enough");
     assert!(table.overdue(NOW).is_empty());
-    assert_eq!(table.overdue(NOW + SUSPICION), [(key, 1_000)]);
-    assert!(table.claim(NOW, &key, 1_000, Liveness::Dead, SUSPICION));
+    assert_eq!(table.overdue(NOW + SUSPICION), [key]);
+    assert!(table.give_up(NOW, &key));
+    assert!(!table.give_up(NOW, &key), "once is enough");
     assert!(!table.claim(NOW, &key, 1_000, Liveness::Left, SUSPICION), "only itself says so");
 }
 
@@ -37,7 +57,7 @@ fn a_claim_counts_for_the_incarnation_that_is_known_and_for_no_other() {
 fn a_higher_incarnation_refutes_and_brings_back_and_an_old_record_does_neither() {
     let mut table = table(&[1]);
     let key = signer(1).0;
-    table.claim(NOW, &key, 1_000, Liveness::Dead, SUSPICION);
+    kill(&mut table, &key);
     assert_eq!(table.learn(NOW, signed(1, |record| record.edition = 2)), Learned::Old);
     assert_eq!(table.learn(NOW, signed(1, |record| record.edition = 9)), Learned::Same);
     assert_eq!(state(&table, 1), Liveness::Dead, "of the same life");
@@ -62,7 +82,7 @@ fn a_full_table_forgets_the_dead_and_never_the_living() {
     }
     assert_eq!(table.len(), NODES_MAX - 1);
     assert_eq!(table.learn(NOW, signed(255, |_| {})), Learned::Full);
-    table.claim(NOW, &signer(7).0, 1_000, Liveness::Dead, SUSPICION);
+    kill(&mut table, &signer(7).0);
     assert_eq!(table.learn(NOW, signed(255, |_| {})), Learned::Came);
     assert!(table.find(&signer(7).0).is_none());
     assert_eq!(table.len(), NODES_MAX - 1);
@@ -81,7 +101,7 @@ fn a_name_stays_with_its_holder_and_goes_on_when_that_is_dead() {
     table.settle_names(Some(&own));
     let holder = |table: &Table| table.holder(&Name::new("linus1").unwrap()).map(|m| m.record().key);
     assert_eq!(holder(&table), Some(signer(1).0));
-    table.claim(NOW, &signer(1).0, 1_000, Liveness::Dead, SUSPICION);
+    kill(&mut table, &signer(1).0);
     table.settle_names(Some(&own));
     assert_eq!(holder(&table), Some(signer(2).0));
     table.learn(NOW, signed(1, |record| record.incarnation = 2_000));
@@ -111,7 +131,7 @@ fn who_takes_another_name_does_not_take_it_from_its_holder() {
 #[test]
 fn the_dead_are_forgotten_after_an_hour() {
     let mut table = table(&[1, 2]);
-    table.claim(NOW, &signer(1).0, 1_000, Liveness::Dead, SUSPICION);
+    kill(&mut table, &signer(1).0);
     assert!(table.forget(NOW).is_empty());
     assert_eq!(table.forget(NOW + DEAD_KEPT), [signer(1).0]);
     assert_eq!(table.len(), 1);

@@ -164,8 +164,34 @@ fn a_segment_that_is_split_and_joined_again_is_right_again() {
     };
     assert_eq!(up(&world), 3);
     world.cuts.clear();
+    world.said.clear();
     world.run(SETTLED);
     world.assert_right("joined again");
+    let is_dead = |said: &&Said| matches!(said, Said::Dead { .. });
+    assert_eq!(world.said.iter().filter(is_dead).count(), 0, "{:?}", world.said);
+}
+
+#[test]
+fn one_that_was_cut_off_kills_nobody_when_it_is_back() {
+    // From short cuts, of which it still has news, to long ones, of which its table tells.
+    for seconds in [2, 3, 5, 8, 30] {
+        for seed in seeds(4) {
+            let mut world = World::with(4, seed, STORM);
+            world.run(SETTLED);
+            world.cuts.extend((2..=4).map(|other| (1, other)));
+            world.run(Duration::from_secs(seconds));
+            world.cuts.clear();
+            world.said.clear();
+            world.run(SETTLED);
+            world.assert_right("it is back");
+            // Those that were never apart.
+            let died = world
+                .said
+                .iter()
+                .filter(|said| matches!(said, Said::Dead { by, of } if *by != 1 && *of != 1));
+            assert_eq!(died.count(), 0, "after {seconds} s, seed {seed}: {:?}", world.said);
+        }
+    }
 }
 
 #[test]
