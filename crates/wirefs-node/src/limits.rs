@@ -22,8 +22,10 @@ pub(crate) const FAVOURS_MAX: usize = 64;
 pub(crate) const GOSSIP_MAX: usize = NODES_MAX;
 /// Outputs that wait to be taken; what does not fit is lost, as packets are.
 pub(crate) const OUTPUTS_MAX: usize = 4_096;
-/// How long after its start a node gives way when its name turns out to be taken.
+/// How long after a node met the first other it gives way when its name turns out to be taken.
 pub const SETTLING: Duration = Duration::from_secs(2);
+/// How long it does that after its start while it meets nobody: those that have its name may be slow.
+pub const SETTLING_ALONE: Duration = Duration::from_secs(10);
 /// Between two announcements.
 pub const ANNOUNCE_INTERVAL: Duration = Duration::from_secs(1);
 /// Between two announcements while a node is new.

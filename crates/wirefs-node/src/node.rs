@@ -122,6 +122,7 @@ impl Node {
         if late >= STALL {
             self.probing.excuse(late);
             self.table.excuse(late);
+            self.own.excuse(now, late);
         }
     }
 

@@ -2,9 +2,10 @@
 
 use crate::config::Config;
 use crate::key::{Name, NodeKey};
-use crate::limits::{ADDRESSES_MAX, EXPORTS_MAX, FIGURES_INTERVAL, SETTLING};
+use crate::limits::{ADDRESSES_MAX, EXPORTS_MAX, FIGURES_INTERVAL, SETTLING, SETTLING_ALONE};
 use crate::record::{Record, SignedRecord};
 use crate::seal::Signer;
+use std::time::Duration;
 use wirefs_op::Time;
 
 /// A packet's number begins with the millisecond of the start, and has so many bits below it.
@@ -20,6 +21,8 @@ pub(super) struct Own {
     pub(super) signed: SignedRecord,
     pub(super) signer: Signer,
     pub(super) started: Option<Time>,
+    /// From then on its name is its own.
+    settles_at: Option<Time>,
     /// Another keeps our name.
     pub(super) gave_way: bool,
     /// The next packet's.
@@ -48,7 +51,15 @@ impl Own {
         };
         let signed = record.sign(&signer)?;
         let number = born.checked_shl(NUMBER_BITS).unwrap_or(0);
-        Some(Own { signed, signer, started: None, gave_way: false, number, figures_at: None })
+        Some(Own {
+            signed,
+            signer,
+            started: None,
+            settles_at: None,
+            gave_way: false,
+            number,
+            figures_at: None,
+        })
     }
 
     pub(super) fn key(&self) -> NodeKey {
@@ -65,9 +76,30 @@ impl Own {
         self.number
     }
 
+    /// Runs from now on, if it did not yet.
+    pub(super) fn start(&mut self, now: Time) {
+        self.started.get_or_insert(now);
+        self.settles_at.get_or_insert(now + SETTLING_ALONE);
+    }
+
+    /// Meets the first other node, which is to have the time to tell whose name this is.
+    pub(super) fn meet_first(&mut self, now: Time) {
+        if !self.is_settled(now) {
+            self.settles_at = Some(now + SETTLING);
+        }
+    }
+
+    /// It did not run for so long, and could not hear whose its name is.
+    pub(super) fn excuse(&mut self, now: Time, late: Duration) {
+        // `now` is past the gap already.
+        if let Some(at) = self.settles_at.as_mut().filter(|at| **at + late > now) {
+            *at = *at + late;
+        }
+    }
+
     /// Whether it has had its name for long enough not to give way any more.
     pub(super) fn is_settled(&self, now: Time) -> bool {
-        self.started.is_some_and(|started| now.since(started) >= SETTLING)
+        self.settles_at.is_some_and(|at| at <= now)
     }
 
     /// Says something else from now on. A key that does not sign leaves it as it was.

@@ -72,6 +72,9 @@ impl Node {
         }
         member.heard_from = Some(from);
         if is_new {
+            if self.table.len() == 1 {
+                self.own.meet_first(now);
+            }
             self.welcome(now, packet.sender);
         }
         true

@@ -55,7 +55,7 @@ fn is_due(at: &mut Option<Time>, now: Time, interval: Duration) -> bool {
 
 impl Node {
     pub(super) fn take_turns(&mut self, now: Time) {
-        self.own.started.get_or_insert(now);
+        self.own.start(now);
         if self.own.signed.record.leaving {
             return;
         }

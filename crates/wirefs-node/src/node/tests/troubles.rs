@@ -174,8 +174,8 @@ fn a_segment_that_is_split_and_joined_again_is_right_again() {
 #[test]
 fn one_that_was_cut_off_kills_nobody_when_it_is_back() {
     // From short cuts, of which it still has news, to long ones, of which its table tells.
-    for seconds in [2, 3, 5, 8, 30] {
-        for seed in seeds(4) {
+    for seconds in [2, 5, 15] {
+        for seed in seeds(2) {
             let mut world = World::with(4, seed, STORM);
             world.run(SETTLED);
             world.cuts.extend((2..=4).map(|other| (1, other)));
