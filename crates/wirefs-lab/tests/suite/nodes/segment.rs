@@ -1,6 +1,6 @@
 //! Hosts on one bridge, with a node on each; nothing of it is left afterwards.
 
-use std::fs;
+use std::fs::{self, File};
 use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -165,7 +165,7 @@ impl Segment {
     /// The processes of a host's node: they alone have its export's directory in their words.
     fn processes(&self, number: usize) -> Vec<Pid> {
         let share = self.share(number);
-        let entries = fs::read_dir("/proc").unwrap().flatten();
+        let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
         let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
         let is_ours = |pid: &i32| {
             let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
@@ -192,15 +192,15 @@ impl Segment {
         entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
     }
 
-    /// Reads a file in a host's net. On a machine that has much to do a node may count as dead for a moment.
+    /// Opens a file in a host's net. On a machine that has much to do a node may count as dead for a moment.
+    pub(super) fn open(&self, number: usize, path: &str) -> File {
+        once_it_is("a node that lives to be there", || File::open(self.net(number).join(path)).ok())
+    }
+
+    /// Reads a file in a host's net.
     pub(super) fn read(&self, number: usize, path: &str) -> String {
         let path = self.net(number).join(path);
-        let mut text = Ok(String::new());
-        wait_for("a node that lives to be there", || {
-            text = fs::read_to_string(&path);
-            text.is_ok()
-        });
-        text.unwrap()
+        once_it_is("a node that lives to be there", || fs::read_to_string(&path).ok())
     }
 
     /// Connections that a host has to the ports of nodes.
@@ -220,23 +220,33 @@ impl Segment {
     }
 }
 
+impl Segment {
+    /// What is mounted below its directory, in the order of the system's table.
+    fn mounts(&self) -> Vec<PathBuf> {
+        let table = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+        let places = table.lines().filter_map(|line| line.split(' ').nth(4)).map(PathBuf::from);
+        places.filter(|place| place.starts_with(&self.dir)).collect()
+    }
+}
+
 impl Drop for Segment {
     fn drop(&mut self) {
+        // Nothing here panics: a test that failed is ending already, and what follows has to be taken away, too.
         for number in 1..=self.hosts.len() {
-            self.node(number, &["down"]);
+            let program = self.dir.join("wirefs").display().to_string();
+            let _ended = self.program(number, &program).args(["node", "down"]).output();
             for process in self.processes(number) {
                 let _gone = kill_process(process, Signal::KILL);
             }
-            // What a killed node left, with all that is mounted below.
-            let _gone =
-                Command::new("umount").arg("-lq").arg(self.net(number)).stderr(Stdio::null()).status();
         }
-        let table = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-        if table.contains(&format!(" {}/", self.dir.display())) {
-            eprintln!("something is still mounted below {}", self.dir.display());
-            return;
+        // What a killed node left, the last first: that is above the others.
+        for place in self.mounts().iter().rev() {
+            let _gone = Command::new("umount").arg("-lq").arg(place).stderr(Stdio::null()).status();
         }
-        let _kept = fs::remove_dir_all(&self.dir);
+        match self.mounts().as_slice() {
+            [] => drop(fs::remove_dir_all(&self.dir)),
+            left => eprintln!("still mounted: {left:?}"),
+        }
     }
 }
 
@@ -277,6 +287,17 @@ impl Ran {
         assert!(self.stderr.starts_with("wirefs: ") || self.stderr.contains("\nwirefs: "), "{}", self.stderr);
         assert!(self.stderr.contains(words), "`{words}` is not in: {}", self.stderr);
     }
+}
+
+/// Waits until something is there, and fails when it does not come.
+#[track_caller]
+fn once_it_is<T>(what: &str, mut find: impl FnMut() -> Option<T>) -> T {
+    let mut found = None;
+    wait_for(what, || {
+        found = find();
+        found.is_some()
+    });
+    found.unwrap()
 }
 
 /// Waits until something is so, and fails when it does not come to be.
