@@ -20,8 +20,8 @@ pub const PEERS_MAX: usize = 64;
 pub(crate) const FAVOURS_MAX: usize = 64;
 /// Updates that wait to be passed on, one for each node.
 pub(crate) const GOSSIP_MAX: usize = NODES_MAX;
-/// Outputs that wait to be taken; what does not fit is lost, as packets are.
-pub(crate) const OUTPUTS_MAX: usize = 4_096;
+/// Packets that wait to be taken; what does not fit is lost. What is to be known here is never lost.
+pub(crate) const PACKETS_MAX: usize = 4_096;
 /// How long after a node met the first other it gives way when its name turns out to be taken.
 pub const SETTLING: Duration = Duration::from_secs(2);
 /// How long it does that after its start while it meets nobody: those that have its name may be slow.
@@ -38,6 +38,8 @@ pub const FIGURES_INTERVAL: Duration = Duration::from_secs(5);
 pub const DEAD_KEPT: Duration = Duration::from_secs(3_600);
 /// Between two words to a node that does not know yet that it counts as dead.
 pub(crate) const TELL_INTERVAL: Duration = Duration::from_millis(200);
+/// Between two times that a node tells all others that it lives, whatever is said of it meanwhile.
+pub(crate) const REFUTE_INTERVAL: Duration = Duration::from_millis(100);
 /// When this machine runs so late, it did not run: whoever was silent meanwhile is not to blame.
 pub(crate) const STALL: Duration = Duration::from_millis(100);
 

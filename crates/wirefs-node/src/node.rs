@@ -9,7 +9,7 @@ use crate::chance::Chance;
 use crate::config::{Config, Pace, Trust};
 use crate::gossip::{Form, Gossip};
 use crate::key::NodeKey;
-use crate::limits::{OUTPUTS_MAX, PEERS_MAX, STALL};
+use crate::limits::{PACKETS_MAX, PEERS_MAX, STALL};
 use crate::member::{Liveness, Member};
 use crate::output::{Counters, Destination, Input, NodeView, Output};
 use crate::probing::Probing;
@@ -111,7 +111,8 @@ impl Node {
     }
 
     fn push(&mut self, output: Output) {
-        if self.outputs.len() < OUTPUTS_MAX {
+        let can_be_lost = matches!(output, Output::Send { .. });
+        if !can_be_lost || self.outputs.len() < PACKETS_MAX {
             self.outputs.push_back(output);
         }
     }

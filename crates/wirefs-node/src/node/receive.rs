@@ -41,8 +41,13 @@ impl Node {
         self.counters.received += 1;
         let page_end = packet.page_end();
         let Packet { sender, about, parts, .. } = packet;
+        // By all that one packet says of us we are doubted once: else each part would count that guesses the next incarnation.
+        let mut outlived = None;
         for part in parts {
-            self.take_part(now, &sender, part);
+            outlived = outlived.max(self.take_part(now, &sender, part));
+        }
+        if let Some(incarnation) = outlived {
+            self.refute(now, incarnation);
         }
         match about {
             About::Table { more } => self.turn_page(&sender, page_end.filter(|_| more)),
@@ -89,21 +94,21 @@ impl Node {
         }
     }
 
-    fn take_part(&mut self, now: Time, sender: &NodeKey, part: Part) {
+    /// Takes one piece of news. `Some`: it doubts this node in this incarnation, which is to be outlived.
+    fn take_part(&mut self, now: Time, sender: &NodeKey, part: Part) -> Option<u64> {
         // Who counts as dead was cut off, perhaps, and thinks that all others are dead.
         let counts = self.table.find(sender).is_some_and(|member| member.state.is_up());
         match part {
             Part::Record { signed, .. } if signed.record.key == *sender => {}
             Part::Record { state, signed } if signed.record.key == self.own.key() => {
-                self.hear_of_own(now, state, signed);
+                return self.hear_of_own(state, &signed);
             }
             Part::Record { state, signed } => {
                 self.learn(now, signed, if counts { state } else { Liveness::Alive });
             }
             Part::Claim { state, key, incarnation } if key == self.own.key() => {
-                if !matches!(state, Liveness::Alive) && incarnation == self.own.signed.record.incarnation {
-                    self.refute(now, incarnation);
-                }
+                let is_of_now = incarnation == self.own.signed.record.incarnation;
+                return (state != Liveness::Alive && is_of_now).then_some(incarnation);
             }
             Part::Claim { state, key, incarnation } if counts => {
                 self.take_claim(now, key, incarnation, state);
@@ -111,6 +116,7 @@ impl Node {
             Part::Claim { .. } => {}
             Part::Taken { settled, signed } => self.hear_of_name(now, settled, signed),
         }
+        None
     }
 
     /// Takes a node's word, and another's on how it is.
@@ -161,20 +167,20 @@ impl Node {
     }
 
     /// Another passes our own word on: perhaps that of a later life than ours, if our clock was set back.
-    fn hear_of_own(&mut self, now: Time, state: Liveness, signed: SignedRecord) {
+    fn hear_of_own(&self, state: Liveness, signed: &SignedRecord) -> Option<u64> {
         let (own, said) = (&self.own.signed.record, &signed.record);
         let is_later = said.order() > own.order() && signed.bytes != self.own.signed.bytes;
         let is_doubted = !state.is_up() || state == Liveness::Suspect;
-        if is_later && signed.is_genuine() || is_doubted && said.incarnation == own.incarnation {
-            self.refute(now, signed.record.incarnation);
-        }
+        let counts = is_later && signed.is_genuine() || is_doubted && said.incarnation == own.incarnation;
+        counts.then_some(said.incarnation)
     }
 
+    /// Says that it lives: one signature. All are told of it at their time, so that who says it again and again gets no
+    /// packets from us but a few.
     fn refute(&mut self, now: Time, incarnation: u64) {
         if !self.own.signed.record.leaving && self.own.outlive(incarnation) {
             self.counters.refutations += 1;
-            self.announce_to_all();
-            self.turns.announce_now(now);
+            self.turns.tell_all_soon(now);
         }
     }
 

@@ -3,7 +3,7 @@
 use super::Node;
 use crate::gossip::Form;
 use crate::key::NodeKey;
-use crate::limits::{ANNOUNCE_INTERVAL, ANNOUNCE_INTERVAL_NEW, SYNC_INTERVAL};
+use crate::limits::{ANNOUNCE_INTERVAL, ANNOUNCE_INTERVAL_NEW, REFUTE_INTERVAL, SYNC_INTERVAL};
 use crate::member::Liveness;
 use crate::output::Destination;
 use crate::packet::About;
@@ -19,6 +19,9 @@ pub(super) struct Turns {
     announce: Option<Time>,
     sync: Option<Time>,
     probe: Option<Time>,
+    /// All others are to be told that this node lives.
+    tell_all: Option<Time>,
+    told_all: Option<Time>,
     /// The table of another is being read: whose, and up to which key that has come.
     pub(super) pulling: Option<NodeKey>,
     pub(super) pulled_to: NodeKey,
@@ -35,7 +38,13 @@ impl Default for NodeKey {
 
 impl Turns {
     pub(super) fn deadline(&self) -> Option<Time> {
-        [self.announce, self.sync, self.probe].into_iter().flatten().min()
+        [self.announce, self.sync, self.probe, self.tell_all].into_iter().flatten().min()
+    }
+
+    /// Tells all others, at once unless that was done just now.
+    pub(super) fn tell_all_soon(&mut self, now: Time) {
+        let soonest = self.told_all.map_or(now, |at| now.max(at + REFUTE_INTERVAL));
+        self.tell_all.get_or_insert(soonest);
     }
 
     /// Announces at once.
@@ -58,6 +67,11 @@ impl Node {
         self.own.start(now);
         if self.own.signed.record.leaving {
             return;
+        }
+        if self.turns.tell_all.take_if(|at| *at <= now).is_some() {
+            self.turns.told_all = Some(now);
+            self.announce_to_all();
+            self.turns.announce_now(now);
         }
         let interval = if self.own.is_settled(now) { ANNOUNCE_INTERVAL } else { ANNOUNCE_INTERVAL_NEW };
         if is_due(&mut self.turns.announce, now, interval) {

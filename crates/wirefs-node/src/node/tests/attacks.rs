@@ -1,7 +1,9 @@
 //! What strangers and former packets can do: nothing but count.
 
-use super::world::{FINE, World, address, signer, usual};
-use crate::{Config, Counters, Input, Trust};
+use super::world::{FINE, Said, World, address, signer, usual};
+use crate::packet::{About, Draft, PartOf};
+use crate::record::tests::signed;
+use crate::{Config, Counters, Input, Liveness, Trust};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -54,6 +56,46 @@ fn packets_of_a_dead_node_do_not_bring_it_back() {
     }
     world.run(Duration::from_millis(100));
     world.assert_right("it is still dead");
+}
+
+/// A packet of a node that says what it likes.
+fn packet(sender: u8, number: u64, parts: &[PartOf<'_>]) -> Vec<u8> {
+    let (key, signer) = signer(sender);
+    let mut draft = Draft::new(key, number, About::Announce);
+    assert!(parts.iter().all(|part| draft.put(part)), "they fit");
+    draft.finish(&signer).unwrap()
+}
+
+#[test]
+fn many_doubts_are_refuted_once_a_packet_and_all_are_told_once_in_a_while() {
+    const OTHERS: u64 = 5;
+    let mut world = World::with(6, 1, FINE);
+    world.run(Duration::from_secs(3));
+    let before = counters(&world, 1);
+    let own = world.nodes[&1].nodes().next().unwrap().record.clone();
+    let evil = signed(66, |_| {});
+    for number in 0..50 {
+        let claims = (0..10).map(|n| {
+            // Each packet guesses those that come, too.
+            PartOf::Claim(Liveness::Suspect, own.key, own.incarnation + number + n)
+        });
+        let parts: Vec<_> = [PartOf::Record(Liveness::Alive, &evil)].into_iter().chain(claims).collect();
+        let bytes = packet(66, 1 + number, &parts);
+        world.drive(1, Input::Packet { from: address(66), bytes: &bytes });
+    }
+    let after = counters(&world, 1);
+    assert_eq!(after.received - before.received, 50);
+    assert_eq!(after.refutations - before.refutations, 50, "one for each packet, not for each doubt");
+    // To the segment twice, to each that is there, and the words to the new one.
+    assert!(after.sent - before.sent <= 2 + OTHERS + 10, "{}", after.sent - before.sent);
+    world.run(Duration::from_secs(2));
+    assert!(!world.said.iter().any(|said| matches!(said, Said::Dead { of: 1, .. })), "{:?}", world.said);
+    let known = world.nodes[&2].find(&own.key).unwrap().record.incarnation;
+    assert_eq!(
+        known,
+        world.nodes[&1].nodes().next().unwrap().record.incarnation,
+        "the last word is with all"
+    );
 }
 
 #[test]
