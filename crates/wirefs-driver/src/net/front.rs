@@ -31,7 +31,7 @@ struct Place {
     kind: Shape,
     /// Who looks at the listing sees it.
     is_listed: bool,
-    /// The thread that mounts there sees it, and nobody else.
+    /// The thread that mounts there is the first to see it.
     only_for: Option<u32>,
 }
 
@@ -61,7 +61,7 @@ impl Front {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes a name, which this thread alone sees until [`Front::show`].
+    /// Makes a name, which nobody sees before this thread has looked it up, or [`Front::show`].
     pub(super) fn make(&self, name: &str, kind: Shape) {
         let mut state = self.lock();
         let node = NodeId(state.next);
@@ -139,10 +139,15 @@ impl Front {
     }
 
     fn lookup(&self, caller: Caller, name: &[u8]) -> Answer {
-        let state = self.lock();
-        let place = std::str::from_utf8(name).ok().and_then(|name| state.names.get(name));
+        let mut state = self.lock();
+        let place = std::str::from_utf8(name).ok().and_then(|name| state.names.get_mut(name));
         let place = place.filter(|place| place.only_for.is_none_or(|thread| thread == caller.pid));
-        place.map_or(Answer::NoEntry(Duration::ZERO), |place| Answer::Entry(self.entry(place)))
+        place.map_or(Answer::NoEntry(Duration::ZERO), |place| {
+            // From now on the kernel has the name, and asks for it again in the name of anyone. Who denied it then would have
+            // the kernel detach what is being mounted there.
+            place.only_for = None;
+            Answer::Entry(self.entry(place))
+        })
     }
 
     fn attributes(&self, node: NodeId) -> Answer {
