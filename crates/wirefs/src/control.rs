@@ -2,7 +2,7 @@
 //!
 //! One JSON object a line each way. A request has one answer, and `sync` has any number of `progress` before it.
 
-mod address;
+pub(crate) mod address;
 mod client;
 mod server;
 

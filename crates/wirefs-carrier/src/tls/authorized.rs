@@ -89,6 +89,11 @@ impl AuthorizedKeys {
         self.keys.contains(key)
     }
 
+    /// The keys that may enter, in order.
+    pub fn keys(&self) -> impl Iterator<Item = &PublicKey> {
+        self.keys.iter()
+    }
+
     /// Whether the file lists no key at all.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()

@@ -15,7 +15,7 @@ const PATH_BYTES_MAX: usize = 107;
 ///
 /// # Errors
 /// As of `bind(2)`; the directory is not there; `path` ends in no name.
-pub(super) fn bind(path: &Path) -> io::Result<UnixListener> {
+pub(crate) fn bind(path: &Path) -> io::Result<UnixListener> {
     reach(path, UnixListener::bind)
 }
 
@@ -23,7 +23,7 @@ pub(super) fn bind(path: &Path) -> io::Result<UnixListener> {
 ///
 /// # Errors
 /// As of `connect(2)`; the directory is not there; `path` ends in no name.
-pub(super) fn connect(path: &Path) -> io::Result<UnixStream> {
+pub(crate) fn connect(path: &Path) -> io::Result<UnixStream> {
     reach(path, UnixStream::connect)
 }
 

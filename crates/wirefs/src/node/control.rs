@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use wirefs_driver::node::NodeHost;
 
 use super::list::Listed;
+use crate::control::address;
 use crate::failure::failure;
 use crate::places;
 
@@ -50,11 +51,12 @@ impl NodeLine {
     /// Connects to this user's node. `None`: there is none.
     pub(super) fn find() -> Option<NodeLine> {
         places::runtime_dirs().iter().find_map(|dir| {
-            let stream = UnixStream::connect(dir.join(SOCKET)).ok()?;
+            let stream = address::connect(&dir.join(SOCKET)).ok()?;
             // Names in /tmp can be anyone's: only what our own user, or root, serves is believed.
             let server = rustix::net::sockopt::socket_peercred(&stream).ok()?;
             let ours = rustix::process::geteuid();
             let is_ours = server.uid.is_root() || server.uid == ours || ours.is_root();
+            stream.set_write_timeout(Some(ANSWER_MAX)).ok()?;
             is_ours.then(|| NodeLine { stream: BufReader::new(stream) })
         })
     }
@@ -112,7 +114,7 @@ impl NodeSocket {
     /// There is one already, or the runtime directory cannot be used.
     pub(super) fn take() -> Result<(NodeSocket, UnixListener)> {
         let path = places::make_runtime_dir()?.join(SOCKET);
-        if UnixStream::connect(&path).is_ok() {
+        if address::connect(&path).is_ok() {
             return Err(failure(
                 "this user has a node here already",
                 "end it with `wirefs node down`, or see it with `wirefs node list`",
@@ -120,8 +122,8 @@ impl NodeSocket {
         }
         // One of a process that died.
         let _stale = std::fs::remove_file(&path);
-        let listener = UnixListener::bind(&path)
-            .with_context(|| format!("cannot make the socket {}", path.display()))?;
+        let listener =
+            address::bind(&path).with_context(|| format!("cannot make the socket {}", path.display()))?;
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))
             .with_context(|| format!("cannot protect the socket {}", path.display()))?;
         Ok((NodeSocket { path }, listener))

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use wirefs_carrier::tls::PublicKey;
+use wirefs_carrier::tls::{AuthorizedKeys, PublicKey};
 use wirefs_driver::node::NodeHost;
 use wirefs_node::NodeKey;
 
@@ -33,18 +33,18 @@ impl Admission {
     /// The file that was named, or the usual one where there is one.
     ///
     /// # Errors
-    /// The file that was named cannot be read.
+    /// The file cannot be read, or others can change it.
     pub(super) fn of(arguments: &arguments::NodeUp) -> Result<Admission> {
         let usual = || places::config_dir().ok().map(|dir| dir.join("authorized_keys"));
         let file = arguments.authorized.clone().or_else(|| usual().filter(|file| file.exists()));
         let Some(file) = file else { return Ok(Admission::Anyone) };
-        let text = std::fs::read_to_string(&file).map_err(|error| {
-            failure(
-                format!("cannot read {}: {error}", file.display()),
-                "make it, with the line that `wirefs identity` prints at each node",
-            )
+        let listed = AuthorizedKeys::read(&file).map_err(|error| {
+            failure(error.to_string(), "it has the line that `wirefs identity` prints at each node")
         })?;
-        let keys = text.lines().filter_map(PublicKey::parse).map(|key| NodeKey(*key.raw())).collect();
+        for broken in listed.broken() {
+            note!("wirefs: {broken}");
+        }
+        let keys = listed.keys().map(|key| NodeKey(*key.raw())).collect();
         Ok(Admission::Listed(file, keys))
     }
 

@@ -1,7 +1,8 @@
 //! Nodes of one machine that know each other as peers, without a segment between them.
 
-use crate::world::{Server, World, wait_for};
-use std::process::Stdio;
+use crate::world::{Ran, Server, World, wait_for};
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::{Command, Stdio};
 
 /// A node that runs in the foreground, ended with the test.
 struct NodeProcess<'a> {
@@ -73,7 +74,33 @@ fn a_node_says_what_is_wrong() {
     world.wirefs(&absent).fails_with(&["the directory to share"]);
     let card = ["node", "up", "--at", "mnt", "--name", "one", "--listen", "0.0.0.0:0", "--nic", "absent0"];
     world.wirefs(&card).fails_with(&["absent0", "ip -brief address"]);
+    world.write("keys", "");
+    std::fs::set_permissions(world.path("keys"), std::fs::Permissions::from_mode(0o666)).unwrap();
+    let keys = ["node", "up", "--at", "mnt", "--listen", "127.0.0.1:0", "--authorized", "keys"];
+    world.wirefs(&keys).fails_with(&["keys can be changed", "chmod"]);
     let _node = NodeProcess::start(&world, "one", &ANY_PORT);
     let again = ["node", "up", "--at", "other", "--listen", "127.0.0.1:0"];
     world.wirefs(&again).fails_with(&["has a node here already", "wirefs node down"]);
+}
+
+#[test]
+fn a_node_whose_runtime_directory_has_a_long_name_is_listed_and_ended() {
+    let world = World::new();
+    let long = world.path(&"d".repeat(120));
+    std::fs::create_dir(&long).unwrap();
+    std::fs::set_permissions(&long, std::fs::Permissions::from_mode(0o700)).unwrap();
+    let there = |words: &[&str]| -> Command {
+        let mut command = world.command(crate::world::WIREFS);
+        command.args(words).env("XDG_RUNTIME_DIR", &long);
+        command
+    };
+    let mut up = there(&["node", "up", "-f", "--name", "one", "--at", "mnt", "--listen", "127.0.0.1:0"]);
+    let node = Server::start({
+        up.stdout(Stdio::piped()).stderr(Stdio::piped());
+        up
+    });
+    let list = Ran::of(&mut there(&["node", "list"])).succeeds();
+    assert!(list.contains("one"), "{list}");
+    Ran::of(&mut there(&["node", "down"])).succeeds();
+    node.end().succeeds();
 }
