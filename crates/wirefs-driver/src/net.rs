@@ -9,6 +9,7 @@
 //!
 //! An ordinary user's helper cannot mount below a mount of that user, so there the gates stand in a private directory.
 
+mod difference;
 mod front;
 mod keeper;
 

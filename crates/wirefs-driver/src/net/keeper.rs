@@ -1,5 +1,6 @@
 //! Keeps `/net` as the table is: the thread that raises gates, says who is there, and takes away what nobody has.
 
+use super::difference::{Difference, GATES_MAX};
 use super::front::{Front, Shape};
 use super::{NetPlan, options};
 use crate::mount::{Gate, GatePlan, MountError};
@@ -24,6 +25,8 @@ pub(super) struct Keeper {
     host: Arc<NodeHost>,
     gates: BTreeMap<String, Standing>,
     failed: BTreeMap<String, Instant>,
+    /// It was said that there are more nodes than gates.
+    is_full: bool,
 }
 
 /// A node in `/net`.
@@ -34,7 +37,7 @@ struct Standing {
 
 impl Keeper {
     pub(super) fn new(plan: NetPlan, front: Arc<Front>, host: Arc<NodeHost>) -> Keeper {
-        Keeper { plan, front, host, gates: BTreeMap::new(), failed: BTreeMap::new() }
+        Keeper { plan, front, host, gates: BTreeMap::new(), failed: BTreeMap::new(), is_full: false }
     }
 
     /// Runs until the node has left, then takes all away.
@@ -68,30 +71,21 @@ impl Keeper {
     }
 
     fn follow(&mut self, nodes: &[NodeInfo]) {
-        let named = |node: &&NodeInfo| !node.is_own && node.holds_name && !node.record.exports.is_empty();
-        let present: BTreeMap<&str, &NodeInfo> =
-            nodes.iter().filter(named).map(|node| (node.record.name.as_str(), node)).collect();
-        for (name, node) in &present {
-            if self.gates.get(*name).is_some_and(|standing| standing.key != node.record.key) {
-                self.lower(name);
-            }
-            if !self.gates.contains_key(*name) && node.state.is_up() {
-                self.raise(name, node);
-            }
+        let gates = self.gates.iter().map(|(name, standing)| (name.as_str(), standing.key)).collect();
+        let Difference { lower, raise, is_full } = Difference::between(&gates, nodes);
+        lower.iter().for_each(|name| self.lower(name));
+        raise.iter().for_each(|(name, node)| self.raise(name, node));
+        if is_full && !std::mem::replace(&mut self.is_full, is_full) {
+            complain("the next node", &format!("there are {GATES_MAX} already"));
         }
-        let known = |key: &NodeKey| nodes.iter().find(|node| node.record.key == *key);
-        let mut forgotten = Vec::new();
         for (name, standing) in &self.gates {
-            let Some(node) = known(&standing.key) else {
-                forgotten.push(name.clone());
-                continue;
-            };
-            let is_up = node.state.is_up();
-            standing.gate.set_up(is_up);
-            standing.gate.set_room(node.record.free_bytes, node.record.all_bytes);
-            self.front.show(name, is_up && node.holds_name);
+            if let Some(node) = nodes.iter().find(|node| node.record.key == standing.key) {
+                let is_up = node.state.is_up();
+                standing.gate.set_up(is_up);
+                standing.gate.set_room(node.record.free_bytes, node.record.all_bytes);
+                self.front.show(name, is_up && node.holds_name);
+            }
         }
-        forgotten.iter().for_each(|name| self.lower(name));
     }
 
     fn raise(&mut self, name: &str, node: &NodeInfo) {
