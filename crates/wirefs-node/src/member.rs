@@ -77,8 +77,14 @@ impl Member {
         &self.signed.record
     }
 
-    /// Where packets to it go.
+    /// Where packets to it go; until it was heard, the first that it names.
     pub(crate) fn address(&self) -> Option<SocketAddr> {
-        self.heard_from.or_else(|| self.record().sockets().next())
+        self.addresses().next()
+    }
+
+    /// Where it may be: there where it was heard from, and until then all that it names, since some may lead nowhere from here.
+    pub(crate) fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
+        let named = self.heard_from.is_none().then(|| self.record().sockets());
+        self.heard_from.into_iter().chain(named.into_iter().flatten())
     }
 }

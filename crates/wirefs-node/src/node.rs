@@ -150,7 +150,7 @@ impl Node {
             .table
             .iter()
             .filter(|(_, member)| member.state.is_up())
-            .filter_map(|(_, member)| member.address())
+            .flat_map(|(_, member)| member.addresses())
             .collect();
         for address in others {
             self.send(Destination::Address(address), crate::packet::About::Announce, &[]);

@@ -62,14 +62,16 @@ impl Node {
         }
     }
 
-    /// Pings a node. One that is suspected learns of it first of all.
+    /// Pings a node, at all its addresses while it was never heard. One that is suspected learns of it first of all.
     pub(super) fn ping(&mut self, key: &NodeKey, nonce: u64) {
         let Some(member) = self.table.find(key) else { return };
-        let Some(address) = member.address() else { return };
+        let addresses: Vec<SocketAddr> = member.addresses().collect();
         let (state, incarnation) = (member.state, member.record().incarnation);
         let claim = PartOf::Claim(state, *key, incarnation);
         let parts: &[PartOf<'_>] = if state == Liveness::Alive { &[] } else { &[claim] };
-        self.send(Destination::Address(address), About::Ping { nonce }, parts);
+        for address in addresses {
+            self.send(Destination::Address(address), About::Ping { nonce }, parts);
+        }
     }
 
     /// Says to a node what it should know of itself: that it is not believed to live, that a newer life of it is known, that

@@ -226,7 +226,7 @@ fn nodes_that_only_know_one_peer_all_find_each_other() {
         Config { peers: vec![super::world::address(1)], ..usual(number, born) }
     }
     let mut world = World::new(9, FINE, routed);
-    // No segment: everything that is not said to one is lost.
+    world.has_segment = false;
     world.start(1);
     world.run(SETTLED);
     for number in 2..=16 {
@@ -235,4 +235,25 @@ fn nodes_that_only_know_one_peer_all_find_each_other() {
     }
     world.run(SETTLED);
     world.assert_right("all of them");
+}
+
+#[test]
+fn nodes_whose_first_address_leads_nowhere_find_each_other_past_a_peer() {
+    fn routed(number: u8, born: u64) -> Config {
+        let addresses = [250, 251, number].map(|last| super::world::address(last).ip()).to_vec();
+        Config { peers: vec![super::world::address(1)], addresses, ..usual(number, born) }
+    }
+    let mut world = World::new(9, FINE, routed);
+    world.has_segment = false;
+    world.start(1);
+    world.run(SETTLED);
+    for number in 2..=6 {
+        world.start(number);
+        world.run(Duration::from_millis(20));
+    }
+    world.run(SETTLED);
+    world.assert_right("all of them");
+    world.said.clear();
+    world.run(Duration::from_secs(10));
+    assert_eq!(world.said, [], "nobody is suspected");
 }

@@ -66,6 +66,8 @@ pub(crate) struct World {
     /// Pairs that hear nothing of each other.
     pub(crate) cuts: BTreeSet<(u8, u8)>,
     pub(crate) said: Vec<Said>,
+    /// Else everything that is not said to one is lost.
+    pub(crate) has_segment: bool,
     /// Every packet that was sent, when the test wants them.
     pub(crate) recorded: Option<Vec<(u8, Vec<u8>)>>,
     /// Machines that do not run until then.
@@ -84,6 +86,7 @@ impl World {
             weather,
             cuts: BTreeSet::new(),
             said: Vec::new(),
+            has_segment: true,
             recorded: None,
             stalled: BTreeMap::new(),
             on_their_way: BTreeMap::new(),
@@ -134,8 +137,8 @@ impl World {
         for output in outputs {
             match output {
                 Output::Send { to: Destination::Segment, packet } => {
-                    let others: Vec<u8> =
-                        self.nodes.keys().copied().filter(|other| *other != number).collect();
+                    let is_other = |other: &u8| self.has_segment && *other != number;
+                    let others: Vec<u8> = self.nodes.keys().copied().filter(is_other).collect();
                     others.into_iter().for_each(|other| self.carry(number, other, packet.clone()));
                 }
                 Output::Send { to: Destination::Address(to), packet } => {
