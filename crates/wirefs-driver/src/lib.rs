@@ -45,3 +45,5 @@ pub mod mount;
 pub mod net;
 pub mod node;
 pub mod serve;
+
+mod sys;

@@ -39,7 +39,8 @@ pub struct NodePlan {
     pub name: Name,
     /// Where it listens; all addresses of the machine where this is unspecified. The port is that of its export.
     pub listen: SocketAddr,
-    /// The cards whose segments it is on; all of them where none is named.
+    /// The cards whose segments it is on; all of them where none is named. Packets that come by others are not heard, but
+    /// those of peers.
     pub cards: Vec<String>,
     /// Nodes elsewhere.
     pub peers: Vec<SocketAddr>,
@@ -89,7 +90,7 @@ impl NodeHost {
     /// # Errors
     /// The socket or a card cannot be had, or the key does not sign.
     pub fn start(plan: NodePlan) -> Result<Arc<NodeHost>, SegmentError> {
-        let segment = Segment::open(plan.listen, &plan.cards)?;
+        let segment = Segment::open(plan.listen, &plan.cards, &plan.peers)?;
         let share = plan.export.as_ref().map(|(_, path)| path.clone());
         let node = Node::new(config(plan, &segment)?).ok_or(SegmentError::Key)?;
         let shared = Arc::new(Shared {

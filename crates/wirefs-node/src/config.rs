@@ -37,7 +37,7 @@ pub struct Config {
 /// Whose word counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trust {
-    /// Whoever reaches the segment.
+    /// Whoever can send packets to the node.
     Anyone,
     /// Who has one of these keys.
     Only(BTreeSet<NodeKey>),

@@ -1,5 +1,6 @@
 //! The socket of a node: one for all its cards, which listens to the group on each segment.
 
+use crate::sys;
 use rustix::net::netdevice::name_to_index;
 use rustix::net::sockopt;
 use std::io;
@@ -56,11 +57,27 @@ struct Card {
 pub(super) struct Segment {
     socket: UdpSocket,
     cards: Vec<Card>,
+    /// Who is heard; `None`: whoever can reach the socket.
+    limits: Option<Limits>,
+}
+
+/// Who is heard, where cards or an address were chosen. The socket listens on all, since the group is heard no other way.
+#[derive(Debug)]
+struct Limits {
+    /// What is sent to this address.
+    address: Option<Ipv4Addr>,
+    /// Who was named by hand.
+    peers: Vec<IpAddr>,
 }
 
 impl Segment {
-    /// Listens. On an address of the loopback there is no segment; then only peers are heard.
-    pub(super) fn open(listen: SocketAddr, names: &[String]) -> Result<Segment, SegmentError> {
+    /// Listens. On an address of the loopback there is no segment. Where cards are named, or an address, only what comes by
+    /// these or from a peer is heard.
+    pub(super) fn open(
+        listen: SocketAddr,
+        names: &[String],
+        peers: &[SocketAddr],
+    ) -> Result<Segment, SegmentError> {
         let has_segment = !listen.ip().is_loopback() && listen.is_ipv4();
         // Who binds to one address does not hear the group.
         let bound = match listen {
@@ -83,7 +100,17 @@ impl Segment {
                 card.index,
             );
         }
-        Ok(Segment { socket, cards })
+        let address = match listen.ip() {
+            IpAddr::V4(address) if !address.is_unspecified() => Some(address),
+            IpAddr::V4(_) | IpAddr::V6(_) => None,
+        };
+        let is_limited = has_segment && (address.is_some() || !names.is_empty());
+        let peers = peers.iter().map(|peer| peer.ip().to_canonical()).collect();
+        let limits = is_limited.then_some(Limits { address, peers });
+        if limits.is_some() {
+            sys::tell_cards(&socket)?;
+        }
+        Ok(Segment { socket, cards, limits })
     }
 
     pub(super) fn port(&self) -> io::Result<u16> {
@@ -94,11 +121,20 @@ impl Segment {
         self.cards.iter().map(|card| IpAddr::V4(card.address)).collect()
     }
 
-    /// Waits for a packet, at most so long; what does not fit the buffer is longer than any of ours.
+    /// Waits for a packet, at most so long; what does not fit the buffer is longer than any of ours. `None` for one that is
+    /// not to be heard, too.
     pub(super) fn receive(&self, buffer: &mut [u8], wait: Duration) -> Option<(SocketAddr, usize)> {
         self.socket.set_read_timeout(Some(wait.max(WAIT_MIN))).ok()?;
-        let (bytes, from) = self.socket.recv_from(buffer).ok()?;
-        Some((from, bytes))
+        let Some(limits) = &self.limits else {
+            let (bytes, from) = self.socket.recv_from(buffer).ok()?;
+            return Some((from, bytes));
+        };
+        let (bytes, arrival) = sys::receive(&self.socket, buffer).ok()?;
+        let arrival = arrival?;
+        let is_heard = self.cards.iter().any(|card| card.index == arrival.card)
+            || limits.address == Some(arrival.to)
+            || limits.peers.contains(&arrival.from.ip());
+        is_heard.then_some((arrival.from, bytes))
     }
 
     /// Sends to all on each segment. A card that is down loses it, as a bad cable would.
@@ -146,3 +182,6 @@ fn card(name: &str) -> io::Result<Card> {
         IpAddr::V4(_) | IpAddr::V6(_) => Err(io::ErrorKind::AddrNotAvailable.into()),
     }
 }
+
+#[cfg(test)]
+mod tests;

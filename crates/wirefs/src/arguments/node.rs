@@ -16,8 +16,10 @@ Examples:
 
 Nodes find each other by themselves on a segment, and through one --peer past it.
 Whose keys are in the authorized-keys file may join; WITHOUT THAT FILE WHOEVER
-REACHES THE SEGMENT MAY, and has the files that are shared. `wirefs identity`
-prints a machine's line for that file.";
+CAN SEND TO UDP PORT 6440 OF THIS MACHINE MAY, from another network too, and has
+the files that are shared. `wirefs identity` prints a machine's line for that
+file. With --nic or --listen ADDR only what comes by these is heard, and what
+comes from a --peer.";
 
 #[derive(Debug, Args)]
 pub(crate) struct Node {
@@ -57,7 +59,7 @@ pub(crate) struct NodeUp {
     /// A node of another segment
     #[arg(long, value_name = "ADDR", value_parser = parse_peer)]
     pub(crate) peer: Vec<SocketAddr>,
-    /// The network cards whose segments it joins [default: all]
+    /// The network cards whose segments it joins; by others only a --peer is heard [default: all]
     #[arg(long, value_name = "IF", value_delimiter = ',')]
     pub(crate) nic: Vec<String>,
     /// How nodes are mounted, as `wirefs mount --mode` has it; NODE:MODE is for one

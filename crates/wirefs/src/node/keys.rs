@@ -25,7 +25,7 @@ const LOOK_EACH: Duration = Duration::from_secs(1);
 pub(super) enum Admission {
     /// Whose keys are in this file.
     Listed(PathBuf, BTreeSet<NodeKey>),
-    /// Whoever reaches the segment.
+    /// Whoever can send packets to the node.
     Anyone,
 }
 
@@ -78,9 +78,10 @@ impl Admission {
         if matches!(self, Admission::Listed(..)) {
             return Ok(());
         }
+        let port = host.nodes().first().map(|own| own.record.port).unwrap_or_default();
         note!(
-            "wirefs: there is no authorized-keys file, so whoever reaches this segment may join, and has what is shared; \
-             see `wirefs node up --help`"
+            "wirefs: there is no authorized-keys file, so whoever can send to UDP port {port} of this machine may join, \
+             and has what is shared; see `wirefs node up --help`"
         );
         let host = Arc::clone(host);
         let follow = move || follow(&file, &host);
