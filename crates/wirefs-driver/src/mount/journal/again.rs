@@ -24,7 +24,8 @@ const LOOKS_MAX: u16 = 512;
 /// A request for each name that was changed, beside each other.
 pub(super) fn plan(left: &Left, root: FileId, pump: &mut Pump) -> Result<Redo, Stays> {
     let survey = &left.survey;
-    let mut redo = Redo::new(root, survey.end());
+    // One number is left out, so that the server's ledger tells the first that was done again from the last that was not.
+    let mut redo = Redo::new(root, survey.end() + 1);
     let unlike = |unlike: Unlike| Stays::Unfit(Unfit::Unlike(unlike));
     if !survey.is_of_one_alone() {
         return Err(unlike(Unlike::Others));

@@ -24,6 +24,9 @@ use wirefs_op::wire::Malformed;
 const FEATURES: u64 = FEATURE_LEDGER | FEATURE_ALONE | FEATURE_LEASES;
 /// Connections tried for one journal.
 const ATTEMPTS: u32 = 3;
+/// The number of a session's first change: a ledger that says this, or less, has seen none.
+const FIRST: u64 = 1;
+
 /// How far a journal has been brought to the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
@@ -272,9 +275,14 @@ impl Recovery<'_> {
         let survey = &self.left.survey;
         let terms = Terms { ledger: attachment.ledger, boot: attachment.boot };
         let is_again = self.redo.as_ref().is_some_and(|(boot, _)| *boot == attachment.boot);
-        let is_other = attachment.boot != header.boot && attachment.ledger == Some(0);
-        if is_again || is_other && self.left.survey.has_answers() {
+        let is_other = attachment.boot != header.boot && survey.has_answers();
+        if is_again || is_other && terms.ledger.is_some_and(|ledger| ledger <= FIRST) {
             return self.attempt_again(attached, header, terms, quarantine);
+        }
+        // Above all numbers of the journal are only those of another process that did it again, and did not come to its end.
+        if is_other && terms.ledger.is_some_and(|ledger| ledger > survey.end()) {
+            attached.carrier.closer.close();
+            return Err(Stays::Unfit(Unfit::Unknown));
         }
         // What the journal notes is all that the server was told, as long as no power cut took a note away.
         let certain = (is_first && header.run == kernel_run()).then_some(survey.answered);

@@ -1,14 +1,17 @@
 //! A server that keeps a ledger, does what it is told, and breaks down when it is told to.
 
+use bytes::Bytes;
 use std::sync::{Arc, Mutex};
 use std::thread;
 use wirefs_carrier::{Carrier, Dial, DialError, SendProgress, memory};
 use wirefs_op::message::attach::Rattach;
 use wirefs_op::message::commit::Rcommit;
 use wirefs_op::message::error::Rerror;
+use wirefs_op::message::get::{GotMode, Rget};
 use wirefs_op::message::put::Rput;
 use wirefs_op::message::target::NOFD;
 use wirefs_op::message::version::{BootId, FEATURE_LEDGER, Rversion};
+use wirefs_op::wire::Data;
 use wirefs_op::{Errno, FileId, Kind, Reply, Request, Stat, Timestamp};
 
 #[derive(Debug)]
@@ -19,6 +22,7 @@ pub(super) struct State {
     pub(super) done: Vec<(u64, String)>,
     /// The number of the next change of this connection.
     next: Option<u64>,
+    pub(super) boot: BootId,
     pub(super) root: FileId,
     pub(super) read_only: bool,
     /// It has a ledger.
@@ -27,6 +31,8 @@ pub(super) struct State {
     pub(super) breaks_after: Option<u32>,
     pub(super) commits: u32,
     pub(super) dials: u32,
+    /// It can be had so many times more.
+    pub(super) dials_left: Option<u32>,
 }
 
 /// The server, which is dialled.
@@ -39,12 +45,14 @@ impl Default for Played {
             seen: 0,
             done: Vec::new(),
             next: None,
+            boot: BootId(1),
             root: FileId { fs: 0, ino: 2, generation: 1 },
             read_only: false,
             counts: true,
             breaks_after: None,
             commits: 0,
             dials: 0,
+            dials_left: None,
         })))
     }
 }
@@ -63,9 +71,14 @@ impl Played {
 impl Dial for Played {
     fn dial(&self) -> Result<Carrier, DialError> {
         self.with(|state| {
+            if state.dials_left == Some(0) {
+                return Err(DialError::Silent { address: "memory".to_owned() });
+            }
+            state.dials_left = state.dials_left.map(|left| left - 1);
             state.dials += 1;
             state.next = None;
-        });
+            Ok(())
+        })?;
         let (near, far) = memory::pair().unwrap();
         let state = Arc::clone(&self.0);
         thread::spawn(move || serve(far, &state));
@@ -96,7 +109,7 @@ impl State {
                 msize: asked.msize,
                 version: asked.version,
                 features: if self.counts { FEATURE_LEDGER } else { 0 },
-                boot: BootId(1),
+                boot: self.boot,
                 resumed: self.seen > 0,
                 number: self.seen,
             }),
@@ -105,9 +118,15 @@ impl State {
                 self.next = Some(told.number);
                 return None;
             }
+            // Each name is there, and has not changed for long.
+            Request::Get(get) => {
+                let ino = get.target.path.as_bytes().iter().fold(3, |sum, byte| sum * 31 + u64::from(*byte));
+                let stat = Stat { kind: Kind::File, ..stat(FileId { fs: 0, ino, generation: 1 }) };
+                Reply::Get(Rget { fd: NOFD, mode: GotMode::NONE, stat: Some(stat), data: Data(Bytes::new()) })
+            }
             Request::Commit(_) => {
                 self.commits += 1;
-                Reply::Commit(Rcommit { boot: BootId(1) })
+                Reply::Commit(Rcommit { boot: self.boot })
             }
             Request::Put(put) => {
                 let number = self.next.expect("numbered");
@@ -132,26 +151,30 @@ impl State {
     }
 
     fn attached(&self) -> Rattach {
-        let now = Timestamp::default();
-        let root = Stat {
-            id: self.root,
-            kind: Kind::Directory,
-            version: 1,
-            mode: 0o755,
-            nlink: 2,
-            uid: 0,
-            gid: 0,
-            rdev: 0,
-            size: 0,
-            blocks: 0,
-            blksize: 4096,
-            atime: now,
-            mtime: now,
-            ctime: now,
-            without_xattrs: true,
-            leased: false,
-        };
+        let root = stat(self.root);
         let read_only = self.read_only;
         Rattach { root, uid: 0, gid: 0, acts_for_callers: true, read_only, leases: None }
+    }
+}
+
+fn stat(id: FileId) -> Stat {
+    let now = Timestamp::default();
+    Stat {
+        id,
+        kind: Kind::Directory,
+        version: 1,
+        mode: 0o755,
+        nlink: 2,
+        uid: 0,
+        gid: 0,
+        rdev: 0,
+        size: 0,
+        blocks: 0,
+        blksize: 4096,
+        atime: now,
+        mtime: now,
+        ctime: now,
+        without_xattrs: true,
+        leased: false,
     }
 }

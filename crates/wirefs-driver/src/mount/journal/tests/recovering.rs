@@ -3,6 +3,7 @@
 use super::*;
 use wirefs_journal::{Outcome, Unfit};
 use wirefs_op::FileId;
+use wirefs_op::message::version::BootId;
 
 const THREE: [(u64, &str); 3] = [(1, "one"), (2, "two"), (3, "three")];
 
@@ -104,6 +105,50 @@ fn nothing_is_sent_to_a_server_that_forgot_what_it_did() {
     assert_eq!(stage.server.numbers(), [0_u64; 0]);
     assert_eq!(stage.kept().iter().map(|kept| kept.changes).sum::<u64>(), 3);
     assert!(left_journals(&stage.dir.join("journal")).is_empty());
+}
+
+/// The server's machine was started again, after it had answered the first of three changes of a mount that was alone.
+fn started_again() -> Stage {
+    let stage = Stage::new();
+    let journal = stage.begin(1);
+    assert!(journal.note(Note::Alone(Some(1))));
+    for (number, name) in THREE {
+        assert!(journal.record(number, write_to(name)));
+    }
+    assert!(journal.write(|| 2));
+    stage.server.with(|state| state.boot = BootId(2));
+    stage
+}
+
+#[test]
+fn what_a_servers_machine_lost_is_sent_again_under_numbers_of_its_own() {
+    // Before anybody took up the session, and where somebody did and only looked.
+    for seen in [0, 1] {
+        let stage = started_again();
+        stage.server.with(|state| state.seen = seen);
+        assert_eq!(brought(&stage).outcome, Outcome { sent: 3, ..Outcome::default() });
+        assert_eq!(stage.server.numbers(), [5, 6, 7], "not those of the journal, nor the one behind them");
+    }
+}
+
+#[test]
+fn what_was_sent_again_in_part_is_not_taken_for_done() {
+    let stage = started_again();
+    stage.server.with(|state| (state.breaks_after, state.dials_left) = (Some(1), Some(1)));
+    assert!(matches!(stays(&stage), Stays::Connect(_)));
+    assert_eq!(stage.server.numbers(), [5]);
+    stage.server.with(|state| state.dials_left = None);
+    let brought = brought(&stage);
+    assert_eq!((brought.unfit, brought.aside), (Some(Unfit::Unknown), 3));
+    assert_eq!(stage.server.numbers(), [5], "nothing twice");
+}
+
+#[test]
+fn a_break_while_it_is_sent_again_is_gone_on_with() {
+    let stage = started_again();
+    stage.server.with(|state| state.breaks_after = Some(1));
+    assert_eq!(brought(&stage).outcome.sent, 2);
+    assert_eq!(stage.server.numbers(), [5, 6, 7]);
 }
 
 #[test]
