@@ -1,6 +1,6 @@
 //! What the server refuses after programs were told that it is done is kept, shown, taken out and dropped.
 
-use crate::journal::{alone, umount};
+use crate::journal::{alone, journals, umount};
 use crate::world::{Server, World, wait_for};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -71,6 +71,11 @@ fn what_was_refused_is_shown_taken_out_and_dropped() {
     world.wirefs(&["quarantine", "show", &id]).fails_with(&["wirefs quarantine list"]);
     world.wirefs(&["quarantine", "drop", "--all"]).succeeds();
     assert_eq!(kept(&world), [Value::Null; 0]);
-    assert_eq!(world.status()["journal"]["aside"], serde_json::json!({}));
+    // The journal forgets what was refused, and does not miss it.
+    world.wirefs(&["sync", "mnt"]).succeeds();
+    let status = world.status();
+    assert_eq!(status["journal"]["aside"], serde_json::json!({}));
+    assert_eq!(status["journal"]["failed"], Value::Null);
     umount(&world);
+    assert_eq!(journals(&world), [Value::Null; 0]);
 }

@@ -56,20 +56,32 @@ impl Quarantine {
                 data: record.body.clone(),
             },
         };
-        self.is_settled = false;
-        make_private(&self.dir)?;
-        if !data.is_empty() {
-            create(&self.file(record.number, DATA))?.write_all(&data)?;
-        }
         let (source, path, why) = (shown(&self.source), shown(&path), shown(why.as_bytes()));
         let text = format!("source {source}\nwhat {what}\npath {path}\nwhy {why}\n");
-        let whole = self.file(record.number, CHANGE);
+        self.is_settled = false;
+        let is_new = match self.write(record.number, &data, &text) {
+            // Who has dropped the last of the others has taken the directory away just now.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.write(record.number, &data, &text)?
+            }
+            written => written?,
+        };
+        self.count += u64::from(is_new);
+        Ok(())
+    }
+
+    /// Tells whether the change was not there before.
+    fn write(&self, number: u64, data: &[u8], text: &str) -> io::Result<bool> {
+        make_private(&self.dir)?;
+        if !data.is_empty() {
+            create(&self.file(number, DATA))?.write_all(data)?;
+        }
+        let whole = self.file(number, CHANGE);
         let is_new = !whole.exists();
         let half = whole.with_extension("new");
         create(&half)?.write_all(text.as_bytes())?;
         std::fs::rename(half, whole)?;
-        self.count += u64::from(is_new);
-        Ok(())
+        Ok(is_new)
     }
 
     fn file(&self, number: u64, extension: &str) -> PathBuf {
@@ -82,7 +94,12 @@ impl Quarantine {
     /// All that the disk's file system has not written: rare, and one wait for however many changes.
     pub(super) fn settle(&mut self) -> io::Result<()> {
         if !self.is_settled {
-            rustix::fs::syncfs(File::open(&self.dir)?)?;
+            match File::open(&self.dir) {
+                Ok(dir) => rustix::fs::syncfs(dir)?,
+                // All of it was dropped by whoever wanted it no more.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
             self.is_settled = true;
         }
         Ok(())

@@ -114,3 +114,28 @@ fn what_the_server_is_told_to_forget_is_noted_before() {
     assert_eq!((brought.outcome.skipped, brought.outcome.sent), (8, 1));
     assert_eq!(stage.server.numbers(), [9]);
 }
+
+// S-78
+#[test]
+fn what_was_refused_and_dropped_by_its_user_does_not_make_the_journal_fail() {
+    let stage = Stage::new();
+    let journal = stage.begin(1);
+    let drop_all = || {
+        let kept = kept_changes(&stage.dir.join("quarantine"));
+        assert_eq!(kept.len(), 1);
+        kept[0].discard().unwrap();
+        assert!(!stage.dir.join("quarantine").read_dir().is_ok_and(|mut dir| dir.next().is_some()));
+    };
+    for number in 1..=2 {
+        assert!(journal.record(number, write_to("file")) && journal.write(|| 0));
+    }
+    assert!(journal.refuse(1, &write_to("file"), Some(Errno::NoSpace)));
+    drop_all();
+    assert!(journal.forget(2));
+    assert!(journal.refuse(2, &write_to("file"), Some(Errno::NoSpace)));
+    drop_all();
+    assert_eq!(journal.status(3).failed, None);
+    assert_eq!(journal.status(3).figures.records, 1);
+    journal.end(false);
+    assert!(left_journals(&stage.dir.join("journal")).is_empty());
+}
