@@ -46,6 +46,9 @@ pub(super) struct Writer {
     gathered: Vec<Gathered>,
     /// The last number below which all changes were noted to be answered.
     answered: u64,
+    /// The last that was noted of who else was there, and of the server's clock.
+    alone: Option<u64>,
+    seen: u64,
 }
 
 impl Writer {
@@ -55,7 +58,17 @@ impl Writer {
         let (file, salt) = make(&claim, &header)?;
         let file = Arc::new(file);
         group.opened(&file);
-        Ok(Writer { claim, header, live, file, salt, gathered: Vec::new(), answered: 0 })
+        Ok(Writer {
+            claim,
+            header,
+            live,
+            file,
+            salt,
+            gathered: Vec::new(),
+            answered: 0,
+            alone: None,
+            seen: 0,
+        })
     }
 
     pub(super) fn record(&mut self, number: u64, frame: Frame, group: &Group) -> Result<(), AppendError> {
@@ -84,11 +97,13 @@ impl Writer {
 
     /// Notes from which change on nobody else has come between.
     pub(super) fn alone(&mut self, from: Option<u64>, group: &Group) -> Result<(), AppendError> {
+        self.alone = from;
         self.note(EntryKind::Alone, from.unwrap_or(NOT_ALONE), Frame::default(), group)
     }
 
     /// Notes what the server's clock has said of these changes.
     pub(super) fn seen(&mut self, nanos: u64, group: &Group) -> Result<(), AppendError> {
+        self.seen = nanos;
         self.note(EntryKind::Seen, nanos, Frame::default(), group)
     }
 
@@ -101,11 +116,24 @@ impl Writer {
     pub(super) fn forget(&mut self, below: u64, group: &Group) -> Result<(), AppendError> {
         self.answered(below, group)?;
         self.note(EntryKind::Forget, below, Frame::default(), group)?;
+        let gone = self.live.forget(below);
+        if !gone.is_empty() {
+            self.note_again(group)?;
+        }
         self.write(group)?;
-        for segment in self.live.forget(below) {
+        for segment in gone {
             std::fs::remove_file(segment_path(self.claim.dir(), segment))?;
         }
         Ok(())
+    }
+
+    /// Notes once more what counts for all changes that follow: the segment where it was noted goes.
+    fn note_again(&mut self, group: &Group) -> Result<(), AppendError> {
+        self.note(EntryKind::Answered, self.answered, Frame::default(), group)?;
+        if let Some(from) = self.alone {
+            self.note(EntryKind::Alone, from, Frame::default(), group)?;
+        }
+        self.note(EntryKind::Seen, self.seen, Frame::default(), group)
     }
 
     fn note(&mut self, kind: EntryKind, number: u64, frame: Frame, group: &Group) -> Result<(), AppendError> {

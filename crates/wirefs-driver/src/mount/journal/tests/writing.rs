@@ -60,6 +60,25 @@ fn what_the_servers_disk_has_is_forgotten_and_its_segments_go() {
     assert_eq!(left(&stage).0, 3);
 }
 
+// S-77
+#[test]
+fn what_was_noted_in_a_segment_that_goes_is_still_known() {
+    let stage = Stage::new();
+    let journal = stage.begin(1);
+    assert!(journal.note(Note::Alone(Some(1))) && journal.note(Note::Seen(Timestamp { secs: 5, nanos: 0 })));
+    let data = Bytes::from(vec![7; 128 * 1024]);
+    for number in 1..=140 {
+        assert!(journal.record(number, write_bytes("large", data.clone())));
+    }
+    assert!(journal.write(|| 140) && journal.forget(138));
+    let dir = stage.only_journal();
+    assert!(!segment(&dir, 1).exists() && segment(&dir, 2).exists());
+    drop(journal);
+    let left = left::Left::open(&dir).unwrap().expect("nobody uses it");
+    assert!(left.survey.is_of_one_alone());
+    assert_eq!((left.survey.answered, left.survey.seen), (140, 5_000_000_000));
+}
+
 #[test]
 fn a_journal_of_which_nothing_is_needed_goes_with_its_mount() {
     let stage = Stage::new();
