@@ -20,13 +20,16 @@ use crate::entry::Record;
 use crate::told::Told;
 use cut::Cut;
 use deed::Deed;
-use names::{Names, Node};
+use names::{Holder, Key, Names, Node};
 use std::collections::{BTreeMap, BTreeSet};
 use wirefs_op::message::put::{PutMode, Tput};
 use wirefs_op::message::target::{NOFD, Target};
 use wirefs_op::message::xattr::XattrAction;
 use wirefs_op::wire::Malformed;
 use wirefs_op::{Errno, FileId, Kind, Request, TreePath};
+
+/// Why a change is kept aside whose object, or whose name, somebody else may have used since.
+const CHANGED_LATER: &str = "the server's machine was started again, and what it has there was changed later";
 
 /// Why it cannot be told what the server's disk has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -88,6 +91,9 @@ pub struct Redo {
     cut: Option<Cut>,
     /// What somebody else has changed since.
     foreign: BTreeSet<Node>,
+    /// Names of what was changed later than the client ever heard, and the objects of which changes of its own may be the reason.
+    later: BTreeSet<Key>,
+    unsure: BTreeSet<Node>,
     /// The number of the next change that is sent.
     next: u64,
     /// What was made again, by the number under which.
@@ -111,6 +117,8 @@ impl Redo {
             deeds: BTreeMap::new(),
             cut: None,
             foreign: BTreeSet::new(),
+            later: BTreeSet::new(),
+            unsure: BTreeSet::new(),
             next,
             again: BTreeMap::new(),
         }
@@ -187,6 +195,22 @@ impl Redo {
         };
         let foreign = self.concerned().filter(|one| !is_own(one)).map(|(node, _)| node).collect();
         self.foreign = foreign;
+        self.later = self.cut.as_ref().map(|cut| cut.changed_after(seen)).unwrap_or_default();
+        let unanswered = self.deeds.values().filter(|known| !known.told.is_answered);
+        self.unsure = unanswered.filter_map(|known| known.deed.of.or(known.deed.makes)).collect();
+    }
+
+    /// Whether a change takes a name from what somebody else may have changed since, or has put there. What is given another name is
+    /// not lost: there it is enough that it is what the client meant, by its number, or may be what the client made itself.
+    fn takes_later(&self, cut: &Cut, deed: &Deed) -> bool {
+        let is_moved = |key: &Key| match cut.state.holder(key) {
+            Holder::Object(node) => {
+                let is_named = deed.names.iter().any(|(_, holder)| *holder == Holder::Object(node));
+                is_named && (self.names.id(node).is_some() || self.unsure.contains(&node))
+            }
+            Holder::Nobody | Holder::Unknown => false,
+        };
+        deed.names.iter().any(|(key, _)| self.later.contains(key) && !is_moved(key))
     }
 
     /// What is to become of a change. Changes come in their order, once each, after [`Redo::decide`].
@@ -215,10 +239,18 @@ impl Redo {
             (without_flags(request), known.deed.ids)
         };
         let changes = known.deed.of.or(known.deed.makes);
+        if !is_before && self.takes_later(cut, &known.deed) {
+            // What it was to make is not there: those behind it mean something else.
+            self.foreign.extend(known.deed.makes);
+            return Ok(Redone::Aside(CHANGED_LATER));
+        }
         if changes.is_some_and(|node| self.foreign.contains(&node)) {
-            return Ok(Redone::Aside(
-                "the server's machine was started again, and what it has there was changed later",
-            ));
+            return Ok(Redone::Aside(CHANGED_LATER));
+        }
+        if !is_before {
+            known.deed.names.iter().for_each(|(key, _)| {
+                self.later.remove(key);
+            });
         }
         let makes = known.deed.makes.filter(|_| is_create(&request));
         let number = self.next;

@@ -16,12 +16,19 @@ pub(super) struct Cut {
     pub(super) step: usize,
     pub(super) state: State,
     ids: BTreeMap<Node, FileId>,
+    /// When what has a name was changed last.
+    changed: BTreeMap<Key, u64>,
 }
 
 impl Cut {
     /// The number that the object was found to have.
     pub(super) fn id(&self, node: Node) -> Option<FileId> {
         self.ids.get(&node).copied()
+    }
+
+    /// The names of what was changed later than that.
+    pub(super) fn changed_after(&self, seen: u64) -> BTreeSet<Key> {
+        self.changed.iter().filter(|(_, changed)| **changed > seen).map(|(key, _)| key.clone()).collect()
     }
 
     /// Whether it has a name.
@@ -136,13 +143,13 @@ pub(super) fn find(names: &Names, steps: &[&Deed], found: &BTreeMap<TreePath, Fo
     if !fitting.iter().all(|(_, other)| agree(&state, other, &keys)) {
         return Err(Unlike::Several);
     }
-    let mut ids = BTreeMap::new();
+    let (mut ids, mut changed) = (BTreeMap::new(), BTreeMap::new());
     for key in &keys {
-        if let (Holder::Object(node), Some(found)) =
-            (state.holder(key), path(&state, key).and_then(|path| found.get(&path)))
-        {
+        let Some(found) = path(&state, key).and_then(|path| found.get(&path)) else { continue };
+        changed.insert(key.clone(), found.changed);
+        if let Holder::Object(node) = state.holder(key) {
             ids.insert(node, found.id);
         }
     }
-    Ok(Cut { step, state, ids })
+    Ok(Cut { step, state, ids, changed })
 }

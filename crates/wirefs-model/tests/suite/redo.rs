@@ -2,7 +2,9 @@
 
 mod world;
 
-use wirefs_journal::{Record, Redo, Redone, Unlike};
+use std::collections::BTreeMap;
+use wirefs_journal::{Found, Record, Redo, Redone, Told, Unlike};
+use wirefs_op::TreePath;
 use world::World;
 
 /// What was changed, what the disk kept of it, and what of the rest is done again; the first attempts end somewhere. False: it says
@@ -109,4 +111,47 @@ fn what_was_changed_after_the_client_heard_of_the_server_is_left_alone() {
     let redone: Vec<Redone> = changes.iter().map(|change| redo.redo(&change.record).unwrap()).collect();
     assert!(matches!(redone[0], Redone::Aside(_)), "{redone:?}");
     assert!(redone[1..].iter().all(|redone| matches!(redone, Redone::Send(..))), "{redone:?}");
+}
+
+/// What becomes of these changes, of which the disk has nothing, where what somebody else made has the name `k` since.
+fn redone_beside_another(texts: &[&str], answered: usize) -> Vec<Redone> {
+    let mut world = World::new(1);
+    let mut changes = world.changes(texts);
+    changes.iter_mut().skip(answered).for_each(|change| change.told = Told::default());
+    let lost = World::new(1);
+    let mut redo = Redo::new(lost.root(), 1000);
+    changes.iter().for_each(|change| redo.learn(&change.record, change.told).unwrap());
+    let theirs = lost.id_of("k");
+    let later = |mut found: BTreeMap<TreePath, Found>| {
+        found.values_mut().for_each(|found| found.changed = if found.id == theirs { 8 } else { 7 });
+        found
+    };
+    redo.decide(&later(lost.found(redo.probes().unwrap()))).unwrap();
+    redo.compare(&later(lost.found(redo.targets())), 7);
+    changes.iter().map(|change| redo.redo(&change.record).unwrap()).collect()
+}
+
+// S-77
+#[test]
+fn what_somebody_else_has_put_there_since_is_neither_removed_nor_replaced_nor_moved() {
+    let is_sent = |redone: &Redone| matches!(redone, Redone::Send(..));
+    let sent = |texts: &[&str], answered: usize| -> Vec<bool> {
+        redone_beside_another(texts, answered).iter().map(is_sent).collect()
+    };
+    assert_eq!(sent(&["remove k"], 1), [false]);
+    assert_eq!(sent(&["remove k"], 0), [false], "nor where nobody knows whether it was done");
+    assert_eq!(sent(&["rename old/a k", "remove old"], 2), [false, true]);
+    assert_eq!(sent(&["rename k old/a"], 1), [false]);
+    // What was to be made in its place is not made, and what was to be written to that is not written to the other.
+    assert_eq!(sent(&["remove k", "create k", "write k", "create n"], 4), [false, false, false, true]);
+}
+
+// S-77
+#[test]
+fn what_is_known_by_its_number_gets_its_new_name_whoever_has_changed_its_contents() {
+    for answered in [0, 3] {
+        let redone = redone_beside_another(&["write k", "rename k old/a", "create k"], answered);
+        assert!(matches!(redone[0], Redone::Aside(_)), "{redone:?}");
+        assert!(redone[1..].iter().all(|redone| matches!(redone, Redone::Send(..))), "{redone:?}");
+    }
 }
