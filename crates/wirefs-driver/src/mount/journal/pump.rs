@@ -116,7 +116,7 @@ impl Pump {
     }
 
     /// Says that the session believes nothing any more, and ends the connection.
-    fn rest(&self) {
+    pub(super) fn rest(&self) {
         let told = Request::Recalled(Trecalled { serial: RESTS }).encode(NOTAG);
         self.outbox.push(told, Class::Bulk);
         // Where it does not come through, others wait until the leases have run out.

@@ -281,18 +281,28 @@ impl Recovery<'_> {
         }
         // Above all numbers of the journal are only those of another process that did it again, and did not come to its end.
         if is_other && terms.ledger.is_some_and(|ledger| ledger > survey.end()) {
-            attached.carrier.closer.close();
-            return Err(Stays::Unfit(Unfit::Unknown));
+            return self.sends_nothing(attached, Unfit::Unknown);
         }
         // What the journal notes is all that the server was told, as long as no power cut took a note away.
         let certain = (is_first && header.run == kernel_run()).then_some(survey.answered);
-        let replay = Replay::new(terms, survey.has_answers(), certain).map_err(|unfit| {
-            attached.carrier.closer.close();
-            Stays::Unfit(unfit)
-        })?;
-        let (of, _) = survey.needed_from(0);
-        let pump = Pump::new(attached.carrier, self.left.segments()?, self.journal.tell, of)?;
-        pump.run(replay, None, quarantine)
+        let replay = match Replay::new(terms, survey.has_answers(), certain) {
+            Ok(replay) => replay,
+            Err(unfit) => return self.sends_nothing(attached, unfit),
+        };
+        self.pump(attached)?.run(replay, None, quarantine)
+    }
+
+    fn pump(&self, attached: Attached) -> Result<Pump, Stays> {
+        let (of, _) = self.left.survey.needed_from(0);
+        Ok(Pump::new(attached.carrier, self.left.segments()?, self.journal.tell, of)?)
+    }
+
+    /// The session has no use any more for what the server has promised it: whoever comes next need not wait for that.
+    fn sends_nothing(&self, attached: Attached, why: Unfit) -> Result<Outcome, Stays> {
+        let pump = self.pump(attached)?;
+        pump.rest();
+        pump.close();
+        Err(Stays::Unfit(why))
     }
 
     /// The server's machine was started again since, and may have lost what its disk did not have.
@@ -303,12 +313,16 @@ impl Recovery<'_> {
         terms: Terms,
         quarantine: &mut Quarantine,
     ) -> Result<Outcome, Stays> {
-        let (of, _) = self.left.survey.needed_from(0);
-        let mut pump = Pump::new(attached.carrier, self.left.segments()?, self.journal.tell, of)?;
+        let mut pump = self.pump(attached)?;
         let known = self.redo.take().filter(|(boot, _)| *boot == terms.boot);
         let redo = match known {
             Some((_, redo)) => redo,
-            None => again::plan(&self.left, header.root, &mut pump).inspect_err(|_| pump.close())?,
+            None => again::plan(&self.left, header.root, &mut pump).inspect_err(|stays| {
+                if matches!(stays, Stays::Unfit(_)) {
+                    pump.rest();
+                }
+                pump.close();
+            })?,
         };
         self.redo = Some((terms.boot, redo.clone()));
         let replay = Replay::new(terms, false, None).map_err(Stays::Unfit)?;

@@ -3,12 +3,14 @@
 use bytes::Bytes;
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::{Duration, Instant};
 use wirefs_carrier::{Carrier, Dial, DialError, SendProgress, memory};
 use wirefs_op::message::attach::Rattach;
 use wirefs_op::message::commit::Rcommit;
 use wirefs_op::message::error::Rerror;
 use wirefs_op::message::get::{GotMode, Rget};
 use wirefs_op::message::put::Rput;
+use wirefs_op::message::recall::RESTS;
 use wirefs_op::message::target::NOFD;
 use wirefs_op::message::version::{BootId, FEATURE_LEDGER, Rversion};
 use wirefs_op::wire::Data;
@@ -31,6 +33,8 @@ pub(super) struct State {
     pub(super) breaks_after: Option<u32>,
     pub(super) commits: u32,
     pub(super) dials: u32,
+    /// How often it was told that a session believes nothing any more.
+    pub(super) rests: u32,
     /// It can be had so many times more.
     pub(super) dials_left: Option<u32>,
 }
@@ -52,6 +56,7 @@ impl Default for Played {
             breaks_after: None,
             commits: 0,
             dials: 0,
+            rests: 0,
             dials_left: None,
         })))
     }
@@ -60,6 +65,15 @@ impl Default for Played {
 impl Played {
     pub(super) fn with<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
         act(&mut self.0.lock().unwrap())
+    }
+
+    /// Waits until it has heard what it was told.
+    pub(super) fn wait_for(&self, is_so: impl Fn(&State) -> bool) {
+        let begun = Instant::now();
+        while !self.with(|state| is_so(state)) {
+            assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", self.0);
+            thread::yield_now();
+        }
     }
 
     /// The numbers of what it has done.
@@ -145,7 +159,10 @@ impl State {
                 }
             }
             // The last word of who believes nothing any more.
-            Request::Recalled(_) => return None,
+            Request::Recalled(told) => {
+                self.rests += u32::from(told.serial == RESTS);
+                return None;
+            }
             other => panic!("{other:?}"),
         })
     }

@@ -144,6 +144,21 @@ fn what_was_sent_again_in_part_is_not_taken_for_done() {
 }
 
 #[test]
+fn a_session_of_which_nothing_is_sent_gives_back_what_it_was_promised() {
+    // The server no longer knows what it did; and it was started again, where others had come between.
+    for boot in [1, 2] {
+        let stage = Stage::new();
+        let journal = stage.begin(1);
+        assert!(journal.record(1, write_to("one")) && journal.record(2, write_to("two")));
+        assert!(journal.write(|| 2));
+        drop(journal);
+        stage.server.with(|state| state.boot = BootId(boot));
+        assert!(brought(&stage).unfit.is_some());
+        stage.server.wait_for(|state| state.rests == 1);
+    }
+}
+
+#[test]
 fn a_break_while_it_is_sent_again_is_gone_on_with() {
     let stage = started_again();
     stage.server.with(|state| state.breaks_after = Some(1));
