@@ -27,7 +27,7 @@ pub use recover::{Brought, Progress, Recovered, Stays};
 use super::engine::Shared;
 use super::handshake::Attached;
 use group::{Group, Point};
-use late::Queue;
+use late::{Queue, Work};
 use place::{Claim, hex, identity};
 use quarantine::Quarantine;
 use std::io;
@@ -163,11 +163,25 @@ impl Journal {
         })
     }
 
-    /// The server's disk has all changes below a number, but for those that were refused, which are kept elsewhere; false: the journal
-    /// fails now.
+    /// The server's disk has all changes below a number, but for those that were refused, which are kept elsewhere: where the local disk
+    /// does not have these, they are forgotten later, by [`Journal::settle_and_forget`]. False: the journal fails now.
     pub(super) fn forget(&self, below: u64) -> bool {
+        if !self.refused().is_settled() {
+            self.late.forget(below);
+            return true;
+        }
+        self.with(|writer, group| writer.forget(below, group))
+    }
+
+    /// The same, in a thread that may wait for the disk.
+    fn settle_and_forget(&self, below: u64) -> bool {
+        let mut refused = self.refused();
+        let (fresh, dir) = (refused.take_fresh(), refused.dir().to_path_buf());
+        drop(refused);
+        let brought = quarantine::bring(&dir, &fresh);
+        self.refused().brought(fresh, brought.is_ok());
         self.with(|writer, group| {
-            self.refused().settle()?;
+            brought?;
             writer.forget(below, group)
         })
     }
@@ -320,15 +334,18 @@ pub(super) fn start(engine: &Shared) -> io::Result<()> {
     let Some(journal) = engine.journal.clone() else { return Ok(()) };
     let (engine, for_thread) = (Shared::clone(engine), journal.clone());
     let worker = std::thread::Builder::new().name("wirefs-journal".into()).spawn(move || {
-        while let Some((point, answers)) = for_thread.late.next() {
+        while let Some(Work { answers, point, forget }) = for_thread.late.next() {
             // Where the disk failed, what was promised of it holds once the server has it.
-            let is_kept = for_thread.sync_to(point) || {
+            let is_kept = answers.is_empty() || for_thread.sync_to(point) || {
                 engine.drive(|state, now| state.client.journal_failed(now));
                 engine.settle()
             };
             for (call, waiting, answer) in answers {
                 waiting.answer(if is_kept { answer } else { Answer::Fail(Errno::Io) });
                 engine.lock().delayed.remove(&call);
+            }
+            if forget.is_some_and(|below| !for_thread.settle_and_forget(below)) {
+                engine.drive(|state, now| state.client.journal_failed(now));
             }
         }
     })?;

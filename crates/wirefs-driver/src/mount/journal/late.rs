@@ -1,4 +1,4 @@
-//! Answers that wait for the disk where the thread that has them may not: the queue of the journal's thread.
+//! What waits for the disk where the thread that has it may not, answers above all: the queue of the journal's thread.
 
 use super::group::Point;
 use crate::mount::engine::Waiting;
@@ -8,12 +8,20 @@ use wirefs_client::call::{Answer, CallId};
 /// An answer, and who waits for it.
 pub(in crate::mount) type Late = (CallId, Waiting, Answer);
 
+/// What the thread is to do.
+#[derive(Default)]
+pub(super) struct Work {
+    /// As many as there are calls, at most.
+    pub(super) answers: Vec<Late>,
+    /// The disk must have all up to here for them.
+    pub(super) point: Point,
+    /// Changes below are forgotten once the disk has those of them that are kept elsewhere.
+    pub(super) forget: Option<u64>,
+}
+
 #[derive(Default)]
 struct State {
-    /// As many as there are calls, at most.
-    answers: Vec<Late>,
-    /// The disk must have all up to here for them.
-    point: Point,
+    work: Work,
     is_stopped: bool,
 }
 
@@ -31,21 +39,29 @@ impl Queue {
 
     pub(super) fn push(&self, point: Point, answers: Vec<Late>) {
         let mut state = self.lock();
-        state.point = state.point.max(point);
-        state.answers.extend(answers);
+        state.work.point = state.work.point.max(point);
+        state.work.answers.extend(answers);
         self.filled.notify_one();
     }
 
-    /// Waits for answers and takes all there are; `None` when stopped and none is left.
-    pub(super) fn next(&self) -> Option<(Point, Vec<Late>)> {
+    /// Changes below a number are to be forgotten.
+    pub(super) fn forget(&self, below: u64) {
         let mut state = self.lock();
-        while state.answers.is_empty() {
+        state.work.forget = state.work.forget.max(Some(below));
+        self.filled.notify_one();
+    }
+
+    /// Waits for work and takes all there is; `None` when stopped and none is left.
+    pub(super) fn next(&self) -> Option<Work> {
+        let mut state = self.lock();
+        while state.work.answers.is_empty() && state.work.forget.is_none() {
             if state.is_stopped {
                 return None;
             }
             state = self.filled.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
-        Some((state.point, std::mem::take(&mut state.answers)))
+        let point = state.work.point;
+        Some(std::mem::replace(&mut state.work, Work { point, ..Work::default() }))
     }
 
     /// Nothing more comes.

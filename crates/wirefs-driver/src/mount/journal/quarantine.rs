@@ -25,13 +25,26 @@ pub(super) struct Quarantine {
     dir: PathBuf,
     source: Vec<u8>,
     count: u64,
-    is_settled: bool,
+    fresh: Fresh,
+    /// Somebody is bringing others to the disk.
+    is_bringing: bool,
 }
+
+/// Changes that were kept and that the disk may not have.
+#[derive(Default)]
+pub(super) struct Fresh {
+    numbers: Vec<u64>,
+    /// More than are brought to the disk one by one.
+    is_more: bool,
+}
+
+/// Changes that are brought to the disk one by one, at most: for more of them, all of its file system is.
+const FRESH_MAX: usize = 64;
 
 impl Quarantine {
     /// The directory is made with the first change.
     pub(super) fn new(dir: PathBuf, source: Vec<u8>) -> Quarantine {
-        Quarantine { dir, source, count: 0, is_settled: true }
+        Quarantine { dir, source, count: 0, fresh: Fresh::default(), is_bringing: false }
     }
 
     /// How many were kept.
@@ -58,7 +71,7 @@ impl Quarantine {
         };
         let (source, path, why) = (shown(&self.source), shown(&path), shown(why.as_bytes()));
         let text = format!("source {source}\nwhat {what}\npath {path}\nwhy {why}\n");
-        self.is_settled = false;
+        self.fresh.push(record.number);
         let is_new = match self.write(record.number, &data, &text) {
             // Who has dropped the last of the others has taken the directory away just now.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -74,9 +87,9 @@ impl Quarantine {
     fn write(&self, number: u64, data: &[u8], text: &str) -> io::Result<bool> {
         make_private(&self.dir)?;
         if !data.is_empty() {
-            create(&self.file(number, DATA))?.write_all(data)?;
+            create(&file(&self.dir, number, DATA))?.write_all(data)?;
         }
-        let whole = self.file(number, CHANGE);
+        let whole = file(&self.dir, number, CHANGE);
         let is_new = !whole.exists();
         let half = whole.with_extension("new");
         create(&half)?.write_all(text.as_bytes())?;
@@ -84,26 +97,80 @@ impl Quarantine {
         Ok(is_new)
     }
 
-    fn file(&self, number: u64, extension: &str) -> PathBuf {
-        self.dir.join(format!("{number}.{extension}"))
+    /// Whether the disk has all of it.
+    pub(super) fn is_settled(&self) -> bool {
+        self.fresh.numbers.is_empty() && !self.is_bringing
+    }
+
+    /// Takes what the disk may not have, for [`bring`]. What came of that is told to [`Quarantine::brought`].
+    pub(super) fn take_fresh(&mut self) -> Fresh {
+        self.is_bringing = true;
+        std::mem::take(&mut self.fresh)
+    }
+
+    /// The disk has it, or may still not.
+    pub(super) fn brought(&mut self, fresh: Fresh, is_there: bool) {
+        self.is_bringing = false;
+        if !is_there {
+            self.fresh.is_more |= fresh.is_more;
+            fresh.numbers.into_iter().for_each(|number| self.fresh.push(number));
+        }
     }
 
     /// Waits until the disk has all of it.
     ///
-    /// # Cost
-    /// All that the disk's file system has not written: rare, and one wait for however many changes.
+    /// # Errors
+    /// It never will.
     pub(super) fn settle(&mut self) -> io::Result<()> {
-        if !self.is_settled {
-            match File::open(&self.dir) {
-                Ok(dir) => rustix::fs::syncfs(dir)?,
-                // All of it was dropped by whoever wanted it no more.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(error),
-            }
-            self.is_settled = true;
-        }
-        Ok(())
+        let fresh = self.take_fresh();
+        let brought = bring(&self.dir, &fresh);
+        self.brought(fresh, brought.is_ok());
+        brought
     }
+}
+
+impl Fresh {
+    fn push(&mut self, number: u64) {
+        if self.numbers.len() < FRESH_MAX {
+            self.numbers.push(number);
+        } else {
+            self.is_more = true;
+        }
+    }
+}
+
+/// Waits until the disk has these changes, but for those that their user has dropped.
+///
+/// # Errors
+/// It never will.
+///
+/// # Cost
+/// A wait for each file; for many changes one, for all that the disk's file system has not written.
+pub(super) fn bring(dir: &Path, fresh: &Fresh) -> io::Result<()> {
+    if fresh.is_more {
+        return present(File::open(dir))?.map_or(Ok(()), |dir| Ok(rustix::fs::syncfs(dir)?));
+    }
+    let files = fresh.numbers.iter().flat_map(|number| [DATA, CHANGE].map(|kind| file(dir, *number, kind)));
+    // The directory of the source and that of all sources may be new as well.
+    let directories = dir.ancestors().take(3).map(Path::to_path_buf).filter(|_| !fresh.numbers.is_empty());
+    for path in files.chain(directories) {
+        if let Some(file) = present(File::open(path))? {
+            file.sync_all()?;
+        }
+    }
+    Ok(())
+}
+
+/// `None`: whoever wanted it no more has dropped it.
+fn present(opened: io::Result<File>) -> io::Result<Option<File>> {
+    match opened {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        opened => opened.map(Some),
+    }
+}
+
+fn file(dir: &Path, number: u64, extension: &str) -> PathBuf {
+    dir.join(format!("{number}.{extension}"))
 }
 
 fn create(path: &Path) -> io::Result<File> {

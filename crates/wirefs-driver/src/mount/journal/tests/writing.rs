@@ -151,10 +151,37 @@ fn what_was_refused_and_dropped_by_its_user_does_not_make_the_journal_fail() {
     assert!(journal.refuse(1, &write_to("file"), Some(Errno::NoSpace)));
     drop_all();
     assert!(journal.forget(2));
+    assert_eq!(journal.late.next().and_then(|work| work.forget), Some(2));
+    assert!(journal.settle_and_forget(2));
     assert!(journal.refuse(2, &write_to("file"), Some(Errno::NoSpace)));
     drop_all();
     assert_eq!(journal.status(3).failed, None);
     assert_eq!(journal.status(3).figures.records, 1);
     journal.end(false);
     assert!(left_journals(&stage.dir.join("journal")).is_empty());
+}
+
+// S-78
+#[test]
+fn what_was_refused_is_forgotten_once_the_disk_has_it_and_nobody_waits_for_that() {
+    let stage = Stage::new();
+    let journal = stage.begin(1);
+    let changes = 100;
+    for number in 1..=changes {
+        assert!(journal.record(number, write_to("file")) && journal.write(|| 0));
+        assert!(journal.refuse(number, &write_to("file"), Some(Errno::NoSpace)));
+    }
+    let records = || journal.status(changes + 1).figures.records;
+    assert!(journal.forget(50) && journal.forget(60));
+    assert_eq!(records(), changes, "whoever says so does not wait for the disk");
+    // What comes while the disk is waited for is not taken for there.
+    let fresh = journal.refused().take_fresh();
+    assert!(journal.forget(61) && records() == changes);
+    journal.refused().brought(fresh, false);
+    assert_eq!(journal.late.next().and_then(|work| work.forget), Some(61));
+    assert!(journal.settle_and_forget(61));
+    assert_eq!(records(), changes - 60);
+    assert!(journal.forget(71), "the disk has all of it");
+    assert_eq!(records(), changes - 70);
+    assert_eq!(stage.kept().iter().map(|kept| kept.changes).sum::<u64>(), changes);
 }
