@@ -21,6 +21,7 @@ pub(crate) use private::{Base, Private};
 use std::collections::{BTreeMap, BTreeSet};
 pub(crate) use uncommitted::Change;
 use wirefs_cache::{NodeId, Page};
+use wirefs_op::Errno;
 use wirefs_op::message::target::Fd;
 
 /// All open files, open directories and contents.
@@ -31,6 +32,8 @@ pub(crate) struct Files {
     /// Directories of which the kernel may have kept a listing that is not promised.
     kept_in_doubt: BTreeSet<NodeId>,
     contents: BTreeMap<NodeId, Contents>,
+    /// Changes of objects that failed when nobody had these open any more who could be told.
+    unheard: BTreeMap<NodeId, Errno>,
     next_handle: u64,
     remembered: Remembered,
     unacknowledged: u64,
@@ -45,6 +48,7 @@ impl Files {
             directories: BTreeMap::new(),
             kept_in_doubt: BTreeSet::new(),
             contents: BTreeMap::new(),
+            unheard: BTreeMap::new(),
             next_handle: 1,
             remembered: Remembered::new(bytes_max),
             unacknowledged: 0,
@@ -165,6 +169,7 @@ impl Files {
 
     /// The node is gone for the kernel: so are its contents, unless something is under way.
     pub(crate) fn node_forgotten(&mut self, node: NodeId) {
+        self.unheard.remove(&node);
         self.kept_in_doubt.remove(&node);
         let idle = self.contents.get(&node).is_some_and(|contents| {
             contents.writes == 0 && contents.readers.is_empty() && contents.fetching.is_empty()

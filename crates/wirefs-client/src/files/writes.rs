@@ -97,12 +97,18 @@ impl Files {
         end.map_or(size, |(end, _)| size.max(*end))
     }
 
-    /// Each open file of the node that may write tells of this error until an `fsync` through it has told it for good.
+    /// Each open file of the node that may write tells of this error until an `fsync` through it has told it for good. Where there is
+    /// none any more, the next `fsync` of the node does.
     pub(crate) fn write_failed(&mut self, node: NodeId, errno: Errno) {
+        let mut is_heard = false;
         for handle in self.open.of_node(node) {
             if let Some(open) = self.open.get_mut(handle).filter(|open| open.how.write) {
                 open.error.get_or_insert(errno);
+                is_heard = true;
             }
+        }
+        if !is_heard {
+            self.unheard.entry(node).or_insert(errno);
         }
     }
 
@@ -113,7 +119,9 @@ impl Files {
 
     /// The same, told for good.
     pub(crate) fn take_error(&mut self, handle: Handle) -> Option<Errno> {
-        self.open.get_mut(handle)?.error.take()
+        let open = self.open.get_mut(handle)?;
+        let (node, own) = (open.node(), open.error.take());
+        own.or_else(|| self.unheard.remove(&node))
     }
 
     /// Files with changes that the server's disk may not have.

@@ -5,11 +5,13 @@ use crate::deeds::{READ_WRITE, getattr, write};
 use bytes::Bytes;
 use wirefs_cache::PIECE_BYTES;
 use wirefs_client::call::{Answer, Call, Handle, NodeId, ROOT};
+use wirefs_op::message::commit::Rcommit;
 use wirefs_op::message::copy::Rcopy;
 use wirefs_op::message::error::Rerror;
 use wirefs_op::message::get::{GotMode, Rget};
 use wirefs_op::message::put::Rput;
 use wirefs_op::message::target::Fd;
+use wirefs_op::message::version::BootId;
 use wirefs_op::wire::Data;
 use wirefs_op::{Errno, Kind, Reply, SetStat, Stat};
 
@@ -61,17 +63,26 @@ fn what_a_failed_change_may_have_changed_is_asked_for_again() {
 
 /// Opened to be written, where writes wait for their replies.
 fn opened() -> (Alone, NodeId, Handle) {
-    let mut alone = Alone::in_mode("strict");
+    opened_in("strict")
+}
+
+fn opened_in(mode: &str) -> (Alone, NodeId, Handle) {
+    let mut alone = Alone::in_mode(mode);
     let lookup = alone.call(Call::Lookup { parent: ROOT, name: b"f" });
     let tag = alone.next();
     alone.reply(tag, &got(GotMode::LAST, Some(stat(9, Kind::File, 10)), b"")).unwrap();
     let Some(Answer::Entry(entry)) = alone.answer(lookup) else { panic!() };
     let node = entry.node;
+    let handle = open(&mut alone, node);
+    (alone, node, handle)
+}
+
+fn open(alone: &mut Alone, node: NodeId) -> Handle {
     let open = alone.call(Call::Open { node, how: READ_WRITE });
     let tag = alone.next();
     alone.reply(tag, &put(0)).unwrap();
     let Some(Answer::Opened(handle, _)) = alone.answer(open).cloned() else { panic!() };
-    (alone, node, handle)
+    handle
 }
 
 fn put(count: u32) -> Reply {
@@ -118,4 +129,24 @@ fn a_file_that_is_all_hole_leaves_as_many_pieces_as_were_read() {
     assert!(matches!(alone.answer(call), Some(Answer::Data(_))));
     let pieces: Vec<u64> = alone.client.pieces().map(|(piece, _)| piece.offset).collect();
     assert_eq!(pieces, [offset]);
+}
+
+#[test]
+fn what_failed_when_the_file_was_closed_is_told_to_the_next_fsync_once() {
+    let (mut alone, node, handle) = opened_in("window");
+    let written = alone.call(write(node, handle, 0, b"four"));
+    assert_eq!(alone.answer(written), Some(&Answer::Count(4)));
+    let writing = alone.next();
+    alone.call(Call::Release { node, handle, flock_owner: None });
+    alone.reply(writing, &Reply::Error(Rerror::from(Errno::NoSpace))).unwrap();
+    alone.asked.clear();
+    let handle = open(&mut alone, node);
+    let mut fsync = || {
+        let call = alone.call(Call::Fsync { node, handle, data_only: false });
+        let tag = alone.next();
+        alone.reply(tag, &Reply::Commit(Rcommit { boot: BootId(1) })).unwrap();
+        alone.answer(call).cloned()
+    };
+    assert_eq!(fsync(), Some(Answer::Fail(Errno::NoSpace)));
+    assert_eq!(fsync(), Some(Answer::Done));
 }
