@@ -41,8 +41,12 @@ pub(crate) struct Trim {
     nodes_max: usize,
     entries_max: usize,
     next: Time,
-    /// Before that, listings are not looked at again.
+    /// Before that, listings are not looked at again, unless they are far too many.
     next_listing: Time,
+    /// Before that, they are not even then: few of them could be packed.
+    next_try: Time,
+    /// The directory whose listing a call took off the shelf last.
+    pub(crate) taken: Option<NodeId>,
     /// The last node that was to go.
     last: NodeId,
 }
@@ -55,6 +59,8 @@ impl Trim {
             entries_max: (bytes_max / BYTES_PER_ENTRY).clamp(NAMES_MIN, ENTRIES_MAX),
             next: Time(0),
             next_listing: Time(0),
+            next_try: Time(0),
+            taken: None,
             last: ROOT,
         }
     }
@@ -105,11 +111,10 @@ impl Client {
 
     /// Lets go of what is beyond the bounds; contents make room for names.
     pub(crate) fn keep_within_bounds(&mut self) {
-        // At once, since a stream brings many of them between two looks; but not again where few could be packed.
-        if self.directories.entries() > self.trim.entries_max && self.now >= self.trim.next_listing {
-            self.shelve_oldest();
-            let is_over = self.directories.entries() > self.trim.entries_max / 8 * 7;
-            self.trim.next_listing = if is_over { self.now + PAUSE } else { self.now };
+        // Calls take listings off the shelf as fast as they are put there. What is near to being dropped does not wait.
+        let far_too_many = self.trim.entries_max * (LONGEST_FACTOR - 1);
+        if self.now >= self.trim.next_listing || self.directories.entries() > far_too_many {
+            self.shelve_surplus();
         }
         if self.names.len() > self.trim.nodes_max && self.now >= self.trim.next {
             self.trim.next = self.now + PAUSE;
@@ -118,13 +123,26 @@ impl Client {
         self.files.make_room_beside(self.memory().all());
     }
 
-    /// A quarter of the listings goes to the shelf, those that were asked for first. What is not leased stays: it is old soon.
+    /// Listings beyond the bound go to the shelf. Called for each one that a stream brings: it brings many of them between two looks.
+    pub(crate) fn shelve_surplus(&mut self) {
+        if self.directories.entries() <= self.trim.entries_max || self.now < self.trim.next_try {
+            return;
+        }
+        self.shelve_oldest();
+        self.trim.next_listing = self.now + PAUSE;
+        if self.directories.entries() > self.trim.entries_max / 8 * 7 {
+            self.trim.next_try = self.now + PAUSE;
+        }
+    }
+
+    /// A quarter of the listings goes to the shelf, those that were asked for first. What is not leased stays: it is old soon. So does
+    /// what a call has just taken off, since the next one will use it too.
     fn shelve_oldest(&mut self) {
         for node in self.directories.by_age() {
             if self.directories.entries() <= self.trim.entries_max / 4 * 3 {
                 return;
             }
-            if self.shelve(node) {
+            if self.trim.taken != Some(node) && self.shelve(node) {
                 self.directories.forget(node);
             }
         }

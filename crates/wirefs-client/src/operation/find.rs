@@ -182,6 +182,7 @@ fn complete(client: &mut Client, telling: &mut Telling, sent: Time) {
             client.fetched_directory(node, is_known || !is_believed);
         }
         list::serve_openings(client, node);
+        client.shelve_surplus();
     }
     client.names.release(node);
     super::gone(client, node);

@@ -141,6 +141,25 @@ fn one_directory_of_many_files_stays_within_its_memory() {
 }
 
 #[test]
+fn a_long_directory_that_is_used_is_not_packed_at_each_call() {
+    let (world, files) = (world(), 3000);
+    make(&world, "d", Kind::Directory, b"");
+    for file in 0..files {
+        make(&world, &format!("d/a-file-{file:05}"), Kind::File, b"");
+    }
+    let mut walker = Walker::new(world);
+    assert_eq!(walker.walk(ROOT), files + 1);
+    let dir = walker.world.lookup(0, ROOT, b"d");
+    walker.pass();
+    let before = walker.world.seats[0].sent.len();
+    for _ in 0..100 {
+        walker.world.ask(0, Call::Getattr { node: dir, handle: None });
+        assert_eq!(walker.world.seats[0].client.snapshot().memory.packed, 0);
+    }
+    assert_eq!(walker.world.seats[0].sent[before..], Vec::<&str>::new());
+}
+
+#[test]
 fn contents_make_room_for_names() {
     let world = world();
     let size = BYTES_MAX - 64 * 1024;
