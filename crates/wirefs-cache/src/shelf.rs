@@ -4,7 +4,7 @@
 //! They are packed as a stream of a subtree carries them, which takes 30 to 50 bytes for an entry instead of 250, and goes to
 //! disk as it is.
 
-use crate::trust::Known;
+use crate::trust::{Known, Trust};
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
 use wirefs_op::find_listing::{FindDirectory, FindReader, FindRecord, FindWriter};
@@ -79,6 +79,13 @@ impl Packed {
         Some((records.map(entry).collect::<Option<_>>()?, directory.ends))
     }
 
+    /// Whether it has all entries, none of which was taken back.
+    fn is_whole(&self) -> bool {
+        let first = FindReader::new(self.data.clone()).next();
+        self.doubted.is_empty()
+            && matches!(first, Some(Ok(FindRecord::Directory(directory))) if directory.ends)
+    }
+
     /// Bytes that it takes.
     pub(crate) fn cost(&self) -> usize {
         self.data.len() + LISTING_OVERHEAD_BYTES
@@ -139,6 +146,11 @@ impl Shelf {
         let packed = self.listings.remove(&dir)?;
         self.bytes -= packed.cost();
         Some(packed)
+    }
+
+    /// Whether all of a directory's names are there, and may be believed.
+    pub fn has_whole(&self, dir: FileId, trust: &Trust) -> bool {
+        self.listings.get(&dir).is_some_and(|packed| trust.believes(packed.known()) && packed.is_whole())
     }
 
     /// A name in a directory was taken back.

@@ -13,7 +13,7 @@
 use crate::core::Client;
 use crate::operation::Pending;
 use bytes::Bytes;
-use wirefs_cache::{Known, NodeId, Packed};
+use wirefs_cache::{Known, Node, NodeId, Packed};
 use wirefs_op::message::ping::Tping;
 use wirefs_op::{FileId, Kind, Request, Stat, Time};
 
@@ -95,5 +95,12 @@ impl Client {
             self.directories.unpack(node, &packed, &trust);
             self.trim.taken = Some(node);
         }
+    }
+
+    /// Whether a directory's listing is known and believed, be it packed.
+    pub(crate) fn is_listed(&self, node: NodeId) -> bool {
+        let trust = self.trust();
+        let is_packed = |known: &Node| self.shelf.has_whole(known.stat.id, &trust);
+        self.directories.is_fresh(node, &trust) || self.names.node(node).is_some_and(is_packed)
     }
 }

@@ -224,7 +224,7 @@ impl Client {
         let names = self.names.links(missed);
         let Some((_, name)) = names.iter().find(|(of, _)| *of == dir) else { return };
         for next in self.names.directories_after(dir, name, count) {
-            if !self.directories.is_fresh(next, &self.trust()) && !self.is_coming(next) {
+            if !self.is_listed(next) && !self.is_coming(next) {
                 let bounds = find::Bounds {
                     depth: u16::MAX,
                     entries: SUBTREE_ENTRIES_MAX,
@@ -302,9 +302,10 @@ impl Client {
         let bytes_max = self.ahead_bytes_max();
         for _ in 0..DROPPED_AT_ONCE {
             let (trust, names) = (self.trust(), &self.names);
-            let (directories, files) = (&self.directories, &self.files);
+            let (directories, shelf, files) = (&self.directories, &self.shelf, &self.files);
+            let is_packed = |node| names.node(node).is_some_and(|dir| shelf.has_whole(dir.stat.id, &trust));
             let is_useless = |node: NodeId, item: Item| match item {
-                Item::Directory => !directories.is_fresh(node, &trust),
+                Item::Directory => !directories.is_fresh(node, &trust) && !is_packed(node),
                 Item::File(bytes) => {
                     let is_known = |node| names.node(node).is_some_and(|known| known.is_fresh(&trust));
                     let contents = files.known(node).map_or(0, |known| known.ranges.bytes() as u64);

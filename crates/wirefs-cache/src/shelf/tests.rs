@@ -1,5 +1,6 @@
 use super::*;
 use crate::names::tests::stat;
+use std::time::Duration;
 use wirefs_op::Kind;
 
 fn id(ino: u64) -> FileId {
@@ -26,6 +27,25 @@ fn what_is_put_there_is_taken_off_once() {
     assert_eq!(names(&shelf.take(id(2)).unwrap()), ["a", "c"]);
     assert_eq!(shelf.take(id(2)), None);
     assert_eq!((shelf.bytes(), shelf.is_empty()), (0, true));
+}
+
+#[test]
+fn a_listing_is_whole_unless_a_name_was_left_out_or_taken_back() {
+    let mut shelf = Shelf::default();
+    let since = |since| Trust {
+        now: Time(5),
+        window: Duration::ZERO,
+        leased_since: Some(Time(since)),
+        is_valid: true,
+    };
+    shelf.put(id(2), packed(&["a"]));
+    shelf.put(id(3), Packed::new(&stat(1, Kind::Directory), [].into_iter(), Time(3), false));
+    assert!(shelf.has_whole(id(2), &since(0)));
+    assert!(!shelf.has_whole(id(2), &since(3)), "it is not leased any more");
+    assert!(!shelf.has_whole(id(3), &since(0)));
+    assert!(!shelf.has_whole(id(4), &since(0)));
+    shelf.doubt_name(id(2), b"a");
+    assert!(!shelf.has_whole(id(2), &since(0)));
 }
 
 #[test]

@@ -173,7 +173,7 @@ fn complete(client: &mut Client, telling: &mut Telling, sent: Time) {
     }
     if is_whole && ends {
         telling.told.directories += 1;
-        let is_known = client.directories.is_fresh(node, &client.trust());
+        let is_known = client.is_listed(node);
         list::store(client, node, entries, known);
         let is_believed = client.directories.is_fresh(node, &client.trust());
         telling.told.believed += usize::from(is_believed);

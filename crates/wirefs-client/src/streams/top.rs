@@ -77,10 +77,10 @@ impl Client {
         let trust = self.trust();
         let mut line = VecDeque::from([ROOT]);
         while let Some(dir) = line.pop_front() {
-            let (listing, _) = self.directories.snapshot(dir, &trust)?;
+            let Some((listing, _)) = self.directories.snapshot(dir, &trust) else { continue };
             for entry in listing.iter().filter(|entry| entry.stat.kind == Kind::Directory) {
                 let node = self.names.of_file(entry.stat.id);
-                match node.filter(|node| self.directories.is_fresh(*node, &trust)) {
+                match node.filter(|node| self.is_listed(*node)) {
                     Some(node) => line.push_back(node),
                     None => return Some(dir),
                 }

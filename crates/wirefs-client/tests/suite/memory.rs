@@ -121,6 +121,8 @@ fn a_walk_over_many_directories_stays_within_its_memory() {
     assert_eq!(walker.walk(ROOT), ENTRIES);
     assert!(walker.bytes_max > BYTES_MAX / 4, "it remembered {} bytes only", walker.bytes_max);
     assert!(walker.world.seats[0].client.snapshot().nodes < ENTRIES / 4);
+    let came = walker.world.seats[0].client.snapshot().prefetch.directories;
+    assert!(came.wasted * 4 <= came.fetched, "{came:?}");
     // Most of it is known, packed.
     let before = walker.world.seats[0].sent.len();
     assert_eq!(walker.walk(ROOT), ENTRIES);
