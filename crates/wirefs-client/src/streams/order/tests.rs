@@ -1,4 +1,4 @@
-use super::{Order, Place};
+use super::{AMONG_MAX, Order, Place};
 use wirefs_op::{DirEntry, FileId, Kind, Stat};
 
 fn id(ino: u64) -> FileId {
@@ -33,4 +33,22 @@ fn the_order_is_told_by_what_comes_next_in_one_of_them_only() {
     assert_eq!(Order::told_by(&listing(), None, id(20)), None, "it is first in neither");
     assert_eq!(Order::told_by(&listing(), Some(&place("d", 20)), id(30)), Some(Order::Inode));
     assert_eq!(Order::told_by(&listing()[1..], None, id(10)), None, "it is first in both");
+}
+
+#[test]
+fn directories_far_behind_in_a_long_listing_are_told_too() {
+    let count = 2 * AMONG_MAX as u64;
+    let name = |number: u64| format!("{number:06}");
+    // The inode numbers go down as the names go up.
+    let entries = |number| entry(&name(number), count - number, Kind::Directory);
+    let listing: Vec<DirEntry> = (0..count).map(entries).collect();
+    let place = |number| place(&name(number), count - number);
+    for at in [0, 100, AMONG_MAX as u64 + 100, count - 3] {
+        let next = Order::Name.children(&listing, Some(&place(at)));
+        assert_eq!(next[..2], [count - at - 1, count - at - 2].map(id), "behind {at} by name");
+        assert!(next.len() <= AMONG_MAX);
+        let next = Order::Inode.children(&listing, Some(&place(at)));
+        assert_eq!(next.first(), (at > 0).then(|| id(count - at + 1)).as_ref(), "behind {at} by inode");
+        assert!(next.len() <= AMONG_MAX);
+    }
 }
