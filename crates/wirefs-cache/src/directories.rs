@@ -2,6 +2,7 @@
 
 mod outdated;
 mod packing;
+mod single;
 
 use crate::names::NodeId;
 use crate::trust::{Known, Trust};
@@ -22,8 +23,6 @@ const RECENT_FOR: Duration = Duration::from_secs(60);
 
 /// Names known singly in a directory that was not listed, at most.
 const SINGLE_MAX: usize = 4096;
-/// The same over all directories. One takes about 400 bytes.
-const SINGLES_MAX: usize = 131_072;
 
 /// What this client made of a name.
 #[derive(Clone, Copy, Debug)]
@@ -146,7 +145,7 @@ pub struct Directories {
     known: BTreeMap<NodeId, Directory>,
     recent: BTreeMap<NodeId, Recent>,
     outdated: Outdated,
-    /// Names known singly, in directories that were not listed; no fewer than there are.
+    /// Names known singly, in directories that were not listed.
     singles: usize,
     entries: usize,
     entries_max: usize,
@@ -278,7 +277,9 @@ impl Directories {
         if !is_same || is_promised {
             directory.patches.insert(name.to_vec(), stat.copied());
         }
+        let singles = directory.singles();
         directory.date(name, trust.renewed(before, known, is_same));
+        self.singles = self.singles + directory.singles() - singles;
         if directory.known.is_none() && directory.singly.len() > SINGLE_MAX {
             self.drop_listing(dir);
         }
@@ -296,7 +297,9 @@ impl Directories {
             self.make_room(dir);
         }
         if let Some(directory) = self.known.get_mut(&dir) {
+            let singles = directory.singles();
             directory.put(name, own.stat, own.known);
+            self.singles = self.singles + directory.singles() - singles;
             // A listing patched many times over is cheaper to ask for again.
             if directory.patches.len() > directory.listing.len() + SINGLE_MAX {
                 if directory.known.is_some() && directory.singly.values().all(Option::is_some) {
@@ -308,19 +311,6 @@ impl Directories {
                 }
             }
         }
-    }
-
-    /// A name of the directory is about to be known, be it listed or not.
-    fn make_room(&mut self, dir: NodeId) {
-        if self.known.get(&dir).is_some_and(|directory| directory.known.is_some()) {
-            return;
-        }
-        self.singles += 1;
-        if self.singles > SINGLES_MAX {
-            self.known.retain(|_, directory| directory.known.is_some());
-            self.singles = 1;
-        }
-        self.known.entry(dir).or_insert_with(|| Directory::new(Arc::default(), None));
     }
 
     /// Whether the directory is known to have nothing in it, as far as that may be believed.
@@ -366,10 +356,12 @@ impl Directories {
         }
         if let Some(directory) = self.known.get_mut(&dir) {
             directory.patches.remove(name);
+            let singles = directory.singles();
             match directory.known {
                 Some(_) => directory.singly.insert(name.to_vec(), None),
                 None => directory.singly.remove(name),
             };
+            self.singles = self.singles + directory.singles() - singles;
             // Much of it is to be asked for again: as a whole then.
             if directory.singly.len() > directory.listing.len() / 2 + SINGLE_MAX {
                 self.drop_listing(dir);
@@ -391,7 +383,7 @@ impl Directories {
             own.known.leased = false;
         }
         self.known.clear();
-        self.entries = 0;
+        (self.entries, self.singles) = (0, 0);
     }
 
     /// Whether the listing may be believed.
@@ -430,6 +422,7 @@ impl Directories {
     fn drop_listing(&mut self, dir: NodeId) {
         if let Some(known) = self.known.remove(&dir) {
             self.entries = self.entries.saturating_sub(known.listing.len());
+            self.singles = self.singles.saturating_sub(known.singles());
         }
     }
 

@@ -233,11 +233,12 @@ fn what_was_taken_back_of_a_name_is_not_leased_in_a_listing_that_an_own_change_p
 #[test]
 fn single_names_of_many_directories_are_bounded_together() {
     let mut dirs = Directories::default();
-    for dir in 0..3 * SINGLES_MAX as u64 / 64 {
+    let singles_max = dirs.singles_max();
+    for dir in 0..3 * singles_max as u64 / 64 {
         for name in 0..64u8 {
             dirs.found(NodeId(dir), &[name], None, LEASED, &leases(60));
         }
     }
     let known: usize = dirs.known.values().map(|directory| directory.singly.len()).sum();
-    assert!(known > 0 && known <= SINGLES_MAX, "{known}");
+    assert!(known > 0 && known <= singles_max, "{known}");
 }

@@ -1,0 +1,34 @@
+//! Names that are known singly, in directories that were not listed: no more of them than is of use.
+
+use super::{Directories, Directory};
+use crate::names::NodeId;
+use std::sync::Arc;
+
+impl Directories {
+    /// So many of them may there be over all directories. One takes about 400 bytes.
+    pub(super) fn singles_max(&self) -> usize {
+        self.entries_max / 2
+    }
+
+    /// A name of the directory is about to be known, be it listed or not.
+    pub(super) fn make_room(&mut self, dir: NodeId) {
+        if self.known.get(&dir).is_some_and(|directory| directory.known.is_some()) {
+            return;
+        }
+        if self.singles >= self.singles_max() {
+            self.known.retain(|_, directory| directory.known.is_some());
+            self.singles = 0;
+        }
+        self.known.entry(dir).or_insert_with(|| Directory::new(Arc::default(), None));
+    }
+}
+
+impl Directory {
+    /// How many there are in it.
+    pub(super) fn singles(&self) -> usize {
+        if self.known.is_none() { self.singly.len() } else { 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests;
