@@ -12,7 +12,7 @@ const PLAIN_MAX: usize = 4096;
 /// Entries that are packed, and unpacked, together.
 const PAGE_ENTRIES: usize = 1024;
 /// What an entry takes that is not packed, in bytes.
-pub(crate) const ENTRY_BYTES: usize = 250;
+pub const ENTRY_BYTES: usize = 250;
 
 /// Entries that are unpacked, and how many there are before them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,10 +54,16 @@ impl LongListing {
         self.len() == 0
     }
 
-    /// About how many bytes they take. What is shared with others is not left out.
+    /// About how many bytes they take, without those that are shared with others.
     pub fn bytes(&self) -> usize {
         let read = self.read.as_ref().map_or(0, |page| page.entries.len());
-        self.packed_bytes + (self.rest.len() + read) * ENTRY_BYTES
+        let rest = if self.shared().is_some() { 0 } else { self.rest.len() };
+        self.packed_bytes + (rest + read) * ENTRY_BYTES
+    }
+
+    /// Those that are shared with others.
+    pub fn shared(&self) -> Option<&Arc<Vec<DirEntry>>> {
+        (Arc::strong_count(&self.rest) > 1).then_some(&self.rest)
     }
 
     /// Adds entries behind all others.

@@ -19,10 +19,12 @@ use memory::Remembered;
 use open::{Open, OpenFiles};
 pub(crate) use private::{Base, Private};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 pub(crate) use uncommitted::Change;
+use wirefs_cache::long_listing::ENTRY_BYTES;
 use wirefs_cache::{NodeId, Page};
-use wirefs_op::Errno;
 use wirefs_op::message::target::Fd;
+use wirefs_op::{DirEntry, Errno};
 
 /// All open files, open directories and contents.
 #[derive(Debug)]
@@ -126,9 +128,16 @@ impl Files {
         self.directories.get_mut(&handle)?.entries.page(index)
     }
 
-    /// About how many bytes the listings of open directories take.
-    pub(crate) fn listing_bytes(&self) -> usize {
-        self.directories.values().map(|open| open.entries.bytes()).sum()
+    /// About how many bytes the listings of open directories take. What several of them share counts once, and not where it
+    /// `counts` elsewhere.
+    pub(crate) fn listing_bytes(&self, counts: impl Fn(NodeId, &Arc<Vec<DirEntry>>) -> bool) -> usize {
+        let own: usize = self.directories.values().map(|open| open.entries.bytes()).sum();
+        let shared = self.directories.values().filter_map(|open| Some((open.node, open.entries.shared()?)));
+        let shared: BTreeMap<_, usize> = shared
+            .filter(|(node, listing)| !counts(*node, listing))
+            .map(|(_, listing)| (Arc::as_ptr(listing), listing.len()))
+            .collect();
+        own + shared.values().sum::<usize>() * ENTRY_BYTES
     }
 
     /// The listings of the open directories of this node are not promised any more, and of what has this name, nothing.

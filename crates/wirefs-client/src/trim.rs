@@ -102,9 +102,10 @@ impl Client {
 
     /// What names take at the moment.
     pub(crate) fn memory(&self) -> MemoryStatus {
+        let open = self.files.listing_bytes(|dir, listing| self.directories.counts(dir, listing));
         MemoryStatus {
             names: self.names.bytes(),
-            listings: self.directories.bytes() + self.files.listing_bytes(),
+            listings: self.directories.bytes() + open,
             packed: self.shelf.bytes(),
         }
     }

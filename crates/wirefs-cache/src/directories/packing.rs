@@ -7,7 +7,8 @@ use crate::names::NodeId;
 use crate::shelf::Packed;
 use crate::trust::{Known, Trust};
 use std::collections::BTreeMap;
-use wirefs_op::Stat;
+use std::sync::Arc;
+use wirefs_op::{DirEntry, Stat};
 
 /// What a name takes that is known singly, in bytes.
 const SINGLE_BYTES: usize = 400;
@@ -97,6 +98,11 @@ impl Directories {
     /// About how many bytes they take, with the names that are known singly.
     pub fn bytes(&self) -> usize {
         self.entries * ENTRY_BYTES + self.singles * SINGLE_BYTES
+    }
+
+    /// Whether this is what is known of a directory's names, so that it counts already.
+    pub fn counts(&self, dir: NodeId, listing: &Arc<Vec<DirEntry>>) -> bool {
+        self.known.get(&dir).is_some_and(|directory| Arc::ptr_eq(&directory.listing, listing))
     }
 
     /// The directories that were listed, the oldest listing first.

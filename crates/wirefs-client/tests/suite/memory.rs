@@ -162,6 +162,31 @@ fn a_long_directory_that_is_used_is_not_packed_at_each_call() {
 }
 
 #[test]
+fn a_listing_that_many_programs_have_open_counts_once() {
+    let (world, files) = (world(), 1000);
+    for file in 0..files {
+        make(&world, &format!("a-file-{file:05}"), Kind::File, b"");
+    }
+    let mut walker = Walker::new(world);
+    assert_eq!(walker.walk(ROOT), files);
+    let listings = |world: &World| world.seats[0].client.snapshot().memory.listings;
+    let (mut handles, world) = (Vec::new(), &mut walker.world);
+    handles.push(handle(world.ask(0, Call::Opendir { node: ROOT })));
+    let once = listings(world);
+    for _ in 0..12 {
+        handles.push(handle(world.ask(0, Call::Opendir { node: ROOT })));
+    }
+    assert_eq!(listings(world), once);
+    // Others change the directory: it is known no more, and still open.
+    make(world, "another-file", Kind::File, b"");
+    world.pass(Duration::from_secs(2));
+    assert!(listings(world) > 0 && listings(world) <= once, "{}", listings(world));
+    for handle in handles {
+        world.ask(0, Call::Releasedir { node: ROOT, handle });
+    }
+}
+
+#[test]
 fn contents_make_room_for_names() {
     let world = world();
     let size = BYTES_MAX - 64 * 1024;
