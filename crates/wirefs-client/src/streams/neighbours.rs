@@ -52,15 +52,22 @@ impl Client {
         let Some((listing, known)) = self.directories.snapshot(dir, &self.trust()) else { return Vec::new() };
         let directories = listing.iter().filter(|entry| entry.stat.kind == Kind::Directory);
         let few: Vec<&DirEntry> = directories.take(ENTRIES_MAX).collect();
-        few.into_iter().map(|entry| self.node_listed(dir, entry, known)).collect()
+        few.into_iter().filter_map(|entry| self.node_listed(dir, entry, known)).collect()
     }
 
-    /// The node of an entry of a listing.
-    fn node_listed(&mut self, dir: NodeId, entry: &DirEntry, known: Known) -> NodeId {
+    /// The node of an entry of a listing. What is known has the name that it is known by, which may be newer; `None` where something
+    /// else has the entry's name by now.
+    fn node_listed(&mut self, dir: NodeId, entry: &DirEntry, known: Known) -> Option<NodeId> {
+        if let Some(node) = self.names.of_file(entry.stat.id) {
+            return Some(node);
+        }
+        if self.names.child(dir, &entry.name).is_some() {
+            return None;
+        }
         let attributes = self.directories.attributes_known(&entry.stat, known.at);
         let node = self.learn(&entry.stat, attributes);
         self.names.link(dir, &entry.name, node);
-        node
+        Some(node)
     }
 
     fn fetch_little(&mut self, dir: NodeId, listing: &Arc<Vec<DirEntry>>, known: Known, left: &mut Left) {

@@ -251,3 +251,26 @@ fn a_file_opened_long_after_the_top_came_brings_those_beside_it() {
         assert_eq!(cost(&mut world, |world| read(world, node)).1, 0);
     }
 }
+
+#[test]
+fn a_directory_that_others_moved_keeps_its_new_name_when_the_old_place_is_looked_around() {
+    let mut world = world("window", 0, 0, 0);
+    let old = world.directory(0, ROOT, b"old");
+    let new = world.directory(0, old, b"new");
+    let dir = world.directory(0, old, b"dir");
+    world.file(0, dir, b"inner", b"contents");
+    world.file(0, old, b"file", b"contents");
+    get_ready(&mut world);
+    // The listing of the old place comes along with the second name that is asked for in it.
+    let place = world.lookup(1, ROOT, b"old");
+    let file = world.lookup(1, place, b"file");
+    world.ask(1, Call::Lookup { parent: place, name: b"nothing" });
+    world.pass(RTT);
+    let moved = Call::Rename { parent: old, name: b"dir", to_parent: new, to_name: b"dir", flags: 0 };
+    world.ask(0, moved);
+    let there = world.lookup(1, place, b"new");
+    let found = world.lookup(1, there, b"dir");
+    world.ask(1, Call::Open { node: file, how: READ });
+    world.settle();
+    world.directory(1, found, b"made");
+}
