@@ -260,6 +260,11 @@ impl Names {
         names.filter(move |(_, node)| is_held(node)).map(|(name, _)| name.as_slice())
     }
 
+    /// No more than `most` names are noted from now on of which the kernel is told for ever that they are not there.
+    pub fn bound_absent(&mut self, most: usize) {
+        self.absent.bound(most);
+    }
+
     /// Notes that the kernel is to be told for ever that `name` is not in `parent`; false when that would be too much to
     /// remember.
     pub fn tell_absent(&mut self, parent: NodeId, name: &[u8]) -> bool {

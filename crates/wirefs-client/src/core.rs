@@ -186,7 +186,7 @@ impl Client {
         Client {
             config,
             now,
-            names: Names::new(attachment.root, root),
+            names: trim::names_within(config.cache_bytes_max, attachment.root, root),
             leases,
             attachment,
             directories: trim::directories_within(config.cache_bytes_max),

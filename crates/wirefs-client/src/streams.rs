@@ -299,7 +299,7 @@ impl Client {
 
     /// Drops what was fetched ahead and is too much, or too old.
     pub(crate) fn drop_unused(&mut self) {
-        let bytes_max = self.ahead_bytes_max();
+        let (bytes_max, most) = (self.ahead_bytes_max(), self.unused_max());
         for _ in 0..DROPPED_AT_ONCE {
             let (trust, names) = (self.trust(), &self.names);
             let (directories, shelf, files) = (&self.directories, &self.shelf, &self.files);
@@ -312,7 +312,8 @@ impl Client {
                     contents < bytes || !is_known(node)
                 }
             };
-            let Some((node, item)) = self.streams.unused.drop_oldest(bytes_max, is_useless) else { return };
+            let dropped = self.streams.unused.drop_oldest(bytes_max, most, is_useless);
+            let Some((node, item)) = dropped else { return };
             let counted = &mut self.streams.counted;
             match item {
                 Item::Directory => counted.directories.wasted += 1,

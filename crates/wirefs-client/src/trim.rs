@@ -11,8 +11,8 @@ use crate::core::{Client, Output};
 use std::ops::Bound;
 use std::time::Duration;
 use wirefs_cache::shelf::SHELF_BYTES_MAX;
-use wirefs_cache::{Directories, NodeId, ROOT, Shelf};
-use wirefs_op::Time;
+use wirefs_cache::{Directories, Known, Names, NodeId, ROOT, Shelf};
+use wirefs_op::{Stat, Time};
 
 /// Nodes known at once, beyond which the kernel is told to forget. One takes about 1 KiB with its names.
 const NODES_MAX: usize = 65_536;
@@ -22,6 +22,8 @@ const BYTES_PER_NODE: usize = 4 * 1024;
 const ENTRIES_MAX: usize = 65_536;
 /// What part of the memory that is, in bytes an entry.
 const BYTES_PER_ENTRY: usize = 16 * 256;
+/// What part of the memory a name may take that is not there, in bytes a name: it takes about 100.
+const BYTES_PER_ABSENT: usize = 2 * 1024;
 /// The longest listing that is remembered has so many times as many entries.
 const LONGEST_FACTOR: usize = 4;
 /// So many nodes and entries are known however little memory there is.
@@ -66,6 +68,13 @@ impl Trim {
     }
 }
 
+/// Names for a client that may use so many bytes; those that are not there among them, a twentieth of that in bytes.
+pub(crate) fn names_within(bytes_max: usize, root: Stat, known: Known) -> Names {
+    let mut names = Names::new(root, known);
+    names.bound_absent((bytes_max / BYTES_PER_ABSENT).max(NAMES_MIN));
+    names
+}
+
 /// Listings for a client that may use so many bytes: one long listing may be over the bound until it is packed.
 pub(crate) fn directories_within(bytes_max: usize) -> Directories {
     Directories::with_limit(Trim::within(bytes_max).entries_max * LONGEST_FACTOR)
@@ -98,6 +107,11 @@ impl Client {
     /// Bounds what is known at once: nodes that the kernel may be told to forget, and entries of listings that are not packed.
     pub fn bound_names(&mut self, nodes_max: usize, entries_max: usize) {
         (self.trim.nodes_max, self.trim.entries_max) = (nodes_max, entries_max);
+    }
+
+    /// So many directories, and so many files, may be known ahead and unused.
+    pub(crate) fn unused_max(&self) -> usize {
+        self.trim.nodes_max / 2
     }
 
     /// What names take at the moment.

@@ -5,24 +5,36 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Such names in one directory, at most. Programs that search ask for a few hundred each.
 const IN_ONE_MAX: usize = 4096;
-/// Such names in all directories together, at most. One takes about 100 bytes.
+/// Such names in all directories together, at most, unless it is said otherwise. One takes about 100 bytes.
 const IN_ALL_MAX: usize = 131_072;
 
 /// All such names.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Absent {
     by_directory: BTreeMap<NodeId, BTreeSet<Vec<u8>>>,
     count: usize,
+    most: usize,
+}
+
+impl Default for Absent {
+    fn default() -> Absent {
+        Absent { by_directory: BTreeMap::new(), count: 0, most: IN_ALL_MAX }
+    }
 }
 
 impl Absent {
+    /// No more than `most` from now on, where that is less.
+    pub(super) fn bound(&mut self, most: usize) {
+        self.most = most.min(IN_ALL_MAX);
+    }
+
     /// False when that is too much to remember.
     pub(super) fn tell(&mut self, parent: NodeId, name: &[u8]) -> bool {
         let told = self.by_directory.get(&parent);
         if told.is_some_and(|told| told.contains(name)) {
             return true;
         }
-        if self.count >= IN_ALL_MAX || told.is_some_and(|told| told.len() >= IN_ONE_MAX) {
+        if self.count >= self.most || told.is_some_and(|told| told.len() >= IN_ONE_MAX) {
             return false;
         }
         self.by_directory.entry(parent).or_default().insert(name.to_vec());

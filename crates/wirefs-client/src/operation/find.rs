@@ -114,6 +114,8 @@ pub(crate) fn finish(
     if telling.bounds.depth > 0 {
         client.directories_came();
     }
+    // One stream may bring more of them than may be kept.
+    client.drop_unused();
     if last {
         telling.told.is_whole = !found.mode.has(FindMode::MORE);
         ended(client, telling);

@@ -4,11 +4,6 @@ use std::collections::{BTreeMap, VecDeque};
 use wirefs_cache::NodeId;
 use wirefs_op::Time;
 
-/// Directories that are known ahead and unused, at most. One takes about 600 bytes beside its entries.
-const DIRECTORIES_MAX: usize = 32_768;
-/// Files of which contents are known ahead and unused, at most. One takes about 800 bytes beside its contents.
-const FILES_MAX: usize = 32_768;
-
 /// What became of what was fetched ahead, each in its unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fate {
@@ -104,13 +99,15 @@ impl Unused {
         Some(item)
     }
 
-    /// The oldest, if that is `wanted`, or if there is more than `bytes_max` or the limits allow; not in it any more.
+    /// The oldest, if that is `wanted`, or if there are more than `bytes_max`, or more directories or files than `most`; not in it any
+    /// more. A directory takes about 600 bytes beside its entries, a file 800 beside its contents.
     pub(super) fn drop_oldest(
         &mut self,
         bytes_max: u64,
+        most: usize,
         wanted: impl Fn(NodeId, Item) -> bool,
     ) -> Option<(NodeId, Item)> {
-        let is_over = self.directories > DIRECTORIES_MAX || self.files > FILES_MAX || self.bytes > bytes_max;
+        let is_over = self.directories > most || self.files > most || self.bytes > bytes_max;
         while let Some((node, serial)) = self.order.front().copied() {
             let item = self.items.get(&node).filter(|(_, which)| *which == serial).map(|(item, _)| *item);
             if item.is_some_and(|item| !is_over && !wanted(node, item)) {

@@ -23,3 +23,11 @@ fn no_more_are_told_than_are_remembered() {
     assert_eq!(absent.untell_all(NodeId(1)).len(), IN_ONE_MAX);
     assert!(absent.tell(NodeId(1), b"again"));
 }
+
+#[test]
+fn fewer_are_remembered_where_less_is_allowed() {
+    let mut absent = Absent::default();
+    absent.bound(100);
+    let told = (0..1000_u32).filter(|index| absent.tell(NodeId(1), &index.to_le_bytes())).count();
+    assert_eq!(told, 100);
+}

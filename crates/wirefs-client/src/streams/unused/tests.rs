@@ -10,9 +10,9 @@ fn the_oldest_goes_first_and_only_when_there_is_too_much() {
     for node in 2..6 {
         assert!(unused.add(NodeId(node), Item::File(100), NOW));
     }
-    assert_eq!(unused.drop_oldest(400, |_, _| false), None);
-    assert_eq!(unused.drop_oldest(399, |_, _| false), Some((NodeId(2), Item::File(100))));
-    assert_eq!((unused.bytes_since(NOW), unused.drop_oldest(399, |_, _| false)), (300, None));
+    assert_eq!(unused.drop_oldest(400, 10, |_, _| false), None);
+    assert_eq!(unused.drop_oldest(399, 10, |_, _| false), Some((NodeId(2), Item::File(100))));
+    assert_eq!((unused.bytes_since(NOW), unused.drop_oldest(399, 10, |_, _| false)), (300, None));
 }
 
 #[test]
@@ -21,8 +21,8 @@ fn what_is_of_no_use_any_more_goes_at_once() {
     unused.add(NodeId(2), Item::Directory, NOW);
     unused.add(NodeId(3), Item::File(7), NOW);
     let is_directory = |_, item| item == Item::Directory;
-    assert_eq!(unused.drop_oldest(100, is_directory), Some((NodeId(2), Item::Directory)));
-    assert_eq!(unused.drop_oldest(100, is_directory), None);
+    assert_eq!(unused.drop_oldest(100, 10, is_directory), Some((NodeId(2), Item::Directory)));
+    assert_eq!(unused.drop_oldest(100, 10, is_directory), None);
 }
 
 #[test]
@@ -33,7 +33,7 @@ fn a_node_that_was_used_and_is_fetched_again_is_the_newest() {
     assert_eq!(unused.remove(NodeId(2)), Some(Item::File(1)));
     assert!(unused.add(NodeId(2), Item::File(1), NOW));
     assert!(!unused.add(NodeId(2), Item::File(9), NOW), "it is there once");
-    assert_eq!(unused.drop_oldest(0, |_, _| false), Some((NodeId(3), Item::File(1))));
+    assert_eq!(unused.drop_oldest(0, 10, |_, _| false), Some((NodeId(3), Item::File(1))));
 }
 
 #[test]
@@ -60,4 +60,15 @@ fn what_came_long_ago_does_not_count_as_of_late() {
     assert_eq!(unused.bytes_since(Time(1_500)), 40, "it was counted out already");
     unused.remove(NodeId(4));
     assert_eq!(unused.bytes_since(Time(1_500)), 0);
+}
+
+#[test]
+fn there_are_no_more_of_a_kind_than_is_allowed() {
+    let mut unused = Unused::default();
+    for node in 2..6 {
+        unused.add(NodeId(node), Item::Directory, NOW);
+    }
+    assert_eq!(unused.drop_oldest(100, 4, |_, _| false), None);
+    assert_eq!(unused.drop_oldest(100, 3, |_, _| false), Some((NodeId(2), Item::Directory)));
+    assert_eq!(unused.drop_oldest(100, 3, |_, _| false), None);
 }
