@@ -42,3 +42,6 @@ pub(crate) const ETHER_TYPE: u16 = 0x88B5;
 pub(crate) const GREETING: &[u8] = b"W";
 /// The first byte of the server: its key is not known here.
 pub(crate) const REFUSAL: &[u8] = b"R";
+
+#[cfg(test)]
+mod tests;

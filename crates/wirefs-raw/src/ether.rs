@@ -114,6 +114,12 @@ impl EtherSocket {
         Ok(FrameArrivals { frames: 0, others: 0, is_drained: true })
     }
 
+    /// Takes the error that the socket waits to tell, as that the interface went down: until somebody takes it, a poll of the
+    /// socket returns at once. For who receives through a [`Ring`](ring::Ring), which tells no errors.
+    pub fn hear_error(&self) -> Option<io::Error> {
+        rustix::net::sockopt::socket_error(&self.fd).ok()?.err().map(io::Error::from)
+    }
+
     /// Sends what the batch has to be sent, as far as the kernel takes it without waiting.
     ///
     /// # Cost

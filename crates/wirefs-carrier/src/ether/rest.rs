@@ -58,12 +58,19 @@ impl Engine {
         self.bell.clear();
     }
 
-    /// Sleeps until a card has something or the bell rings.
-    pub(super) fn poll(&self, bell: &Bell, most: Duration) {
+    /// Sleeps until a card has something or the bell rings. Returns how many of them called.
+    pub(super) fn poll(&self, bell: &Bell, most: Duration) -> usize {
         let mut fds: Vec<PollFd<'_>> = Vec::with_capacity(self.cards.len() + 1);
         fds.push(PollFd::from_borrowed_fd(bell.as_fd(), PollFlags::IN));
         fds.extend(self.cards.iter().map(|card| PollFd::new(&card.socket, PollFlags::IN)));
         // An interrupted or impossible wait ends early; the caller looks around and comes again.
-        let _looked = poll(&mut fds, Timespec::try_from(most).ok().as_ref());
+        let called = poll(&mut fds, Timespec::try_from(most).ok().as_ref()).unwrap_or(0);
+        for (fd, card) in fds.iter().skip(1).zip(&self.cards) {
+            // A card that went down calls until somebody hears it, and frames do not come by the calls that would.
+            if fd.revents().contains(PollFlags::ERR) {
+                card.socket.hear_error();
+            }
+        }
+        called
     }
 }
