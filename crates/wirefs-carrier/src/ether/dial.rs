@@ -64,6 +64,10 @@ impl EtherDial {
         DialError::Connect { address: self.place.to_string(), error: io::Error::new(kind, what.into()) }
     }
 
+    fn closed(&self) -> DialError {
+        self.failed(io::ErrorKind::ConnectionAborted, "the server closed the circuit before it accepted us")
+    }
+
     /// Joins the peer.
     fn join(&self, expected: Option<NodeKey>, deadline: Instant) -> Result<(Handle, NodeKey), DialError> {
         let engine = &self.owner.engine;
@@ -110,14 +114,15 @@ impl EtherDial {
         let refused = || DialError::Refused { line: self.identity.line() };
         match source::take(handle, &mut pieces, Some(deadline)) {
             Some(Taken::Bytes) => {}
-            Some(Taken::Gone(CarrierLost::PeerClosed) | Taken::End) => return Err(refused()),
+            // Who is not known here is told so. This one stops, or has no room.
+            Some(Taken::Gone(CarrierLost::PeerClosed) | Taken::End) => return Err(self.closed()),
             Some(Taken::Gone(lost)) => {
                 return Err(self.failed(io::ErrorKind::ConnectionAborted, lost.to_string()));
             }
             None => return Err(DialError::Silent { address: self.place.to_string() }),
         }
         let Some(first) = pieces.front_mut() else {
-            return Err(refused());
+            return Err(self.closed());
         };
         let word = first.split_to(first.len().min(1));
         if first.is_empty() {

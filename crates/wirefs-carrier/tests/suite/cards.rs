@@ -47,6 +47,19 @@ fn a_stranger_is_told_the_line_to_add_and_may_enter_once_it_is_there() {
 }
 
 #[test]
+fn a_server_that_closes_without_a_word_has_not_refused_the_key() {
+    let world = Ether::new();
+    std::thread::scope(|scope| {
+        let dialled = scope.spawn(|| world.dial.dial());
+        drop(world.listener.accept().unwrap());
+        match dialled.join().unwrap() {
+            Err(DialError::Connect { error, .. }) => assert_eq!(error.kind(), ErrorKind::ConnectionAborted),
+            other => panic!("{other:?}"),
+        }
+    });
+}
+
+#[test]
 fn the_first_meeting_pins_the_server_and_another_key_is_refused_later() {
     let world = Ether::new();
     let (client, _server) = world.connect();
