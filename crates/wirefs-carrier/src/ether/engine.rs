@@ -18,7 +18,7 @@ const TURN_FRAMES: usize = 64;
 /// something happens.
 pub(super) const LOOK: Duration = Duration::from_millis(5);
 /// How soon a card that is full is tried again.
-const STUCK_WAIT: Duration = Duration::from_micros(500);
+pub(super) const STUCK_WAIT: Duration = Duration::from_micros(500);
 
 /// What the leader has.
 #[derive(Debug)]
@@ -111,7 +111,7 @@ impl Engine {
         drop(machine);
         for (card, place) in self.cards.iter().zip(&mut fillings) {
             if let Some(filling) = place.take()
-                && card.send(filling)
+                && self.send(card, filling)
             {
                 sent += self.flush(card);
             }
@@ -130,11 +130,23 @@ impl Engine {
             self.note_due(&machine, now);
             drop(machine);
             sent += filling.added;
-            if !card.send(filling) {
+            if !self.send(card, filling) {
                 break;
             }
         }
         sent
+    }
+
+    /// Sends what was filled in. Returns whether there is more for this thread to do.
+    fn send(&self, card: &OutCard, filling: Filling<'_>) -> bool {
+        let was_stuck = card.is_stuck();
+        let is_more = card.send(filling);
+        if card.is_stuck() && !was_stuck {
+            // The time to try again was not among those that were noted before.
+            let machine = self.lock();
+            self.note_due(&machine, self.now());
+        }
+        is_more
     }
 
     /// Notes when something is to be done next, and has the leader woken if it would sleep too long.

@@ -45,7 +45,7 @@ fn watch(engine: &Engine) {
                 let term = machine.lead(Leader::Keeper);
                 let now = engine.now();
                 engine.leave(machine, now);
-                keep(engine, term, end);
+                keep(engine, term, &mut end);
                 continue;
             }
             Leader::Waiter if term == seen && !machine.is_ending => {
@@ -60,8 +60,8 @@ fn watch(engine: &Engine) {
     }
 }
 
-/// Turns the node until somebody else leads, or the node has ended.
-fn keep(engine: &Engine, term: u64, mut end: Option<Instant>) {
+/// Turns the node until somebody else leads, or the node has ended: at `end`, which is set when that begins.
+pub(super) fn keep(engine: &Engine, term: u64, end: &mut Option<Instant>) {
     loop {
         let mut wheel = engine.wheel();
         let mut machine = engine.lock();
