@@ -44,7 +44,11 @@ fn walk_within(name: &str, redundancy: Redundancy, laps_max: u64) {
             }
             assert!(Instant::now() < end, "{laps} laps for {BLOCKS} blocks");
         }
-        assert_eq!(store.status().blocks_lost, 0);
+        // Whoever is held up for a lap takes blocks for lost until they pass again.
+        while store.status().blocks_lost > 0 {
+            assert!(Instant::now() < end, "{:?}", store.status());
+            std::thread::sleep(Duration::from_millis(5));
+        }
     };
     near.run(walk).unwrap();
 }

@@ -40,9 +40,9 @@ pub(crate) fn open(host: IpAddr, ident: Ident) -> EchoSocket {
     EchoSocket::open(SocketAddr::new(host, 0), ident).unwrap()
 }
 
-/// Waits until something can be received, a second at most.
+/// Waits until something can be received, a minute at most.
 pub(crate) fn wait(socket: &EchoSocket) -> bool {
-    let timeout = Timespec::try_from(Duration::from_secs(1)).unwrap();
+    let timeout = Timespec::try_from(Duration::from_secs(60)).unwrap();
     poll(&mut [PollFd::new(socket, PollFlags::IN)], Some(&timeout)).unwrap() > 0
 }
 
