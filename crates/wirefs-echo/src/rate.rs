@@ -264,7 +264,7 @@ impl Governor {
                 is_narrow: is_lossy || answered < passed * self.current,
                 was_finding: self.is_finding(),
             };
-            self.ease(before, shortest);
+            self.ease(now, before, shortest);
         } else if epoch.sent_rate() >= LOADED * self.current && epoch.begun() >= self.changed {
             self.proved = epoch.sent_rate().min(self.current);
             let packets_a_lap = blocks as f64 + self.current * shortest.as_secs_f64();
@@ -329,11 +329,12 @@ impl Governor {
         }
         let (rate, was_finding) = (self.current, self.is_finding());
         let before = Before { rate, answered, loss, delay, is_queued: true, is_narrow: true, was_finding };
-        self.eased = arrived;
-        self.ease(before, shortest);
+        self.ease(arrived, before, shortest);
     }
 
-    fn ease(&mut self, before: Before, shortest: Duration) {
+    /// Decreases the rate. Replies that were counted until now are those to what was sent before.
+    fn ease(&mut self, now: Time, before: Before, shortest: Duration) {
+        (self.eased, self.queued_replies) = (now, 0);
         let queue_laps = before.delay.as_secs_f64() / shortest.as_secs_f64().max(1e-6);
         let cut = if before.is_queued { 1.0 - queue_laps / DRAIN_LAPS } else { CUT_LEAST };
         let before = match self.stage {

@@ -217,6 +217,25 @@ fn replies_to_what_was_sent_before_a_decrease_cause_no_other() {
 }
 
 #[test]
+fn the_same_holds_where_the_end_of_an_epoch_decreased_it() {
+    let mut world = World::new(100_000);
+    let limit = 10_000.0;
+    world.laps(400, |rate| ((limit / rate).min(1.0), rate.min(limit), LAP));
+    let held = world.governor.rate();
+    // Some replies behind the queue came before, too few to say something.
+    train(&mut world, 100.0, true);
+    assert_eq!(world.governor.rate(), held);
+    world.laps(1, |rate| (1.0, rate / 4.0, LAP * 2));
+    let once = world.governor.rate();
+    assert!(once < held, "{once}");
+    train(&mut world, 500.0, true);
+    assert_eq!(world.governor.rate(), once);
+    world.now = world.now + LAP * 4;
+    train(&mut world, 500.0, true);
+    assert!(world.governor.rate() < once, "{once}");
+}
+
+#[test]
 fn near_host_is_begun_with_few_packets_a_second() {
     let mut governor = Governor::new(Rate::Adaptive { most: 1_000_000 });
     governor.begin(16, Duration::from_micros(30));
