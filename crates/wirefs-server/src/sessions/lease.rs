@@ -80,11 +80,6 @@ impl Leasing {
         new
     }
 
-    /// Which session a holder is.
-    pub(super) fn id_of(&self, holder: HolderKey) -> Option<SessionId> {
-        self.ids.get(&holder).copied()
-    }
-
     /// Where a holder is reached, if it is attached.
     pub(super) fn connection_of(&self, holder: HolderKey) -> Option<ConnectionKey> {
         self.present.get(&holder).map(|present| present.connection)
