@@ -98,9 +98,9 @@ fn a_frame_that_comes_in_one_piece_with_the_end_of_the_handshake_is_received() {
         let mut queue = [frame(0, 7, 100)].into();
         client.sink.send(&mut queue).unwrap();
         tell.send(()).unwrap();
+        let mut server = accepted.join().unwrap().unwrap();
         // Were the frame lost, the end would be what is received.
         client.closer.close();
-        let mut server = accepted.join().unwrap().unwrap();
         assert_eq!(receive(&mut server.source), (0, 7));
         server.closer.close();
     });
