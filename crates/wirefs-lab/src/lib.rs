@@ -52,4 +52,4 @@ pub use lab::{Host, Lab, Patch};
 pub use link::Direction;
 pub use options::LinkOptions;
 pub use profile::{LaneProfile, LinkProfile, Probability};
-pub use sys::EndSignals;
+pub use sys::{EndSignals, run_without_blocked_signals};

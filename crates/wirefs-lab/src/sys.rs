@@ -95,6 +95,16 @@ pub(crate) fn run_in_namespace(command: &mut Command, namespace: Arc<File>) {
     unsafe { command.pre_exec(enter) };
 }
 
+/// Makes `command` block no signals even where the caller does, as with [`EndSignals`]: else it could not be ended.
+pub fn run_without_blocked_signals(command: &mut Command) {
+    let unblock = || {
+        unblock_signals();
+        Ok(())
+    };
+    // SAFETY: between fork and exec the closure makes one system call; it neither allocates nor locks.
+    unsafe { command.pre_exec(unblock) };
+}
+
 fn unblock_signals() {
     let mut none = MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: `sigemptyset` fills the set before it is used, and both functions may be called after a fork.

@@ -11,12 +11,15 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail, ensure};
 use clap::Args;
+use rustix::mount::{UnmountFlags, unmount};
 use rustix::process::{Pid, Signal, kill_process};
-use wirefs_lab::{EndSignals, LabError, units};
+use wirefs_lab::{EndSignals, LabError, run_without_blocked_signals, units};
 
 /// How long either side may take to be ready.
 const START_MAX: Duration = Duration::from_secs(60);
 const LOOK_EVERY: Duration = Duration::from_millis(5);
+/// How long a process may take to end before it is made to.
+const END_MAX: Duration = Duration::from_secs(10);
 /// The directories that wirefs takes from its environment, and their names here: short ones, since there are sockets below, whose paths
 /// the kernel bounds.
 const PLACES: [(&str, &str); 4] = [
@@ -70,8 +73,11 @@ pub(crate) fn run(arguments: &ManyArguments) -> anyhow::Result<ExitCode> {
         is_stopped,
     };
     let measured = measure(arguments, &site);
-    fs::remove_dir_all(&site.dir).with_context(|| format!("remove {}", site.dir.display()))?;
+    site.drop_mount();
+    let removed = fs::remove_dir_all(&site.dir).with_context(|| format!("remove {}", site.dir.display()));
+    // Why it failed comes first: where there is nothing, nothing can be removed.
     let (mount, server) = measured?;
+    removed?;
     let is_within = mount <= arguments.mount_max && server <= arguments.server_max;
     println!("most memory: mount {}, server {}", mib(mount), mib(server));
     println!("allowed:     mount {}, server {}", mib(arguments.mount_max), mib(arguments.server_max));
@@ -123,6 +129,12 @@ impl Site {
         if self.is_stopped.load(Ordering::Relaxed) { Err(LabError::Interrupted.into()) } else { Ok(()) }
     }
 
+    /// A mount that is left is in the way of removing what it is in: so that of a program that died.
+    fn drop_mount(&self) {
+        // There is none, as a rule.
+        let _none = unmount(self.path("mnt"), UnmountFlags::DETACH);
+    }
+
     fn make_tree(&self, entries: usize, each: usize) -> anyhow::Result<()> {
         let tree = self.path("tree");
         let mut dir = tree.clone();
@@ -148,6 +160,7 @@ impl Site {
         let (mut command, home) = (Command::new(&self.wirefs), self.path(side));
         command.env("HOME", &home).envs(PLACES.map(|(place, name)| (place, home.join(name))));
         command.stdin(Stdio::null()).stdout(Stdio::null());
+        run_without_blocked_signals(&mut command);
         command
     }
 
@@ -182,12 +195,23 @@ impl Site {
     /// What `find` finds must be all there is.
     fn walk(&self, what: &str, entries: usize) -> anyhow::Result<()> {
         self.go_on()?;
-        let begin = Instant::now();
-        let found =
-            Command::new("find").arg(self.path("mnt")).args(["-mindepth", "1", "-printf", "x"]).output();
-        let found = found.context("run find")?;
-        ensure!(found.status.success(), "find failed: {}", String::from_utf8_lossy(&found.stderr));
-        ensure!(found.stdout.len() == entries, "find found {} of {entries} entries", found.stdout.len());
+        let (begin, list) = (Instant::now(), self.path("found"));
+        let file = fs::File::create(&list).with_context(|| format!("make {}", list.display()))?;
+        let mut command = Command::new("find");
+        command.arg(self.path("mnt")).args(["-mindepth", "1", "-printf", "x"]).stdout(file);
+        run_without_blocked_signals(&mut command);
+        let mut find = Process(command.spawn().context("run find")?);
+        let status = loop {
+            if let Some(status) = find.0.try_wait().context("look at find")? {
+                break status;
+            }
+            // A mount that hangs lets it wait without end.
+            self.go_on()?;
+            thread::sleep(LOOK_EVERY);
+        };
+        ensure!(status.success(), "find failed with {status}");
+        let found = fs::metadata(&list).context("look at what find found")?.len();
+        ensure!(found == entries as u64, "find found {found} of {entries} entries");
         println!("{what}: {entries} entries in {:.1} s", begin.elapsed().as_secs_f64());
         Ok(())
     }
@@ -199,7 +223,7 @@ impl Site {
     }
 }
 
-/// A process that is asked to end, if it has not, when it is dropped.
+/// A process that is asked to end, if it has not, when it is dropped; one that does not is made to.
 struct Process(Child);
 
 impl Process {
@@ -226,9 +250,15 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        if matches!(self.0.try_wait(), Ok(None)) {
-            kill_process(Pid::from_child(&self.0), Signal::TERM).ok();
-            self.0.wait().ok();
+        for signal in [Signal::TERM, Signal::KILL] {
+            if !matches!(self.0.try_wait(), Ok(None)) {
+                return;
+            }
+            kill_process(Pid::from_child(&self.0), signal).ok();
+            let end = Instant::now() + END_MAX;
+            while matches!(self.0.try_wait(), Ok(None)) && Instant::now() < end {
+                thread::sleep(LOOK_EVERY);
+            }
         }
     }
 }
