@@ -4,16 +4,19 @@ use std::io;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use wirefs_blocks::id::BlockId;
-use wirefs_blocks::tree::BlockTree;
+use wirefs_blocks::tree::{BlockTree, Swept};
 
 /// How often it is looked whether there is something to do.
 const LOOK_EACH: Duration = Duration::from_secs(1);
 /// The same while what is to be collected cannot be had.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
-/// Steps of collection that are done at a time, with the changes waiting.
+/// Steps of collection that are done at a time.
 const COLLECT_STEPS: usize = 16;
 /// How long after a loss it is swept: by then what is missing is gone or back.
 const SWEEP_AFTER: Duration = Duration::from_secs(150);
+
+/// How often it is swept once more since something was still late.
+const AGAIN_MAX: u32 = 3;
 
 /// When to sweep: once for all that was lost until then, some time after the last of it.
 #[derive(Debug, Default)]
@@ -23,6 +26,10 @@ struct Sweep {
     due: Option<Duration>,
     /// Where a sweep goes on that has begun.
     after: Option<Option<BlockId>>,
+    /// It found blocks that may only be late.
+    has_late: bool,
+    /// Sweeps since the last loss that were made for such blocks.
+    again: u32,
 }
 
 impl Sweep {
@@ -32,7 +39,7 @@ impl Sweep {
             return self.after;
         }
         if lost > self.lost {
-            (self.lost, self.due) = (lost, Some(now + SWEEP_AFTER));
+            (self.lost, self.due, self.again) = (lost, Some(now + SWEEP_AFTER), 0);
         }
         if self.due.is_none_or(|due| due > now) {
             return None;
@@ -42,10 +49,16 @@ impl Sweep {
         self.after
     }
 
-    /// A part was swept. What that did not find was known to be lost, and is nothing new.
-    fn swept(&mut self, next: Option<BlockId>, lost: u64) {
-        self.after = next.map(Some);
-        self.lost = lost;
+    /// A part was swept. What that itself did not find is no new loss, what others miss meanwhile is. What is still late
+    /// keeps some things for now, so it is come again for these.
+    fn swept(&mut self, now: Duration, part: Swept) {
+        self.after = part.next.map(Some);
+        self.lost += part.lost;
+        self.has_late |= part.has_late;
+        if self.after.is_none() && std::mem::take(&mut self.has_late) && self.again < AGAIN_MAX {
+            self.again += 1;
+            self.due = Some(now + SWEEP_AFTER);
+        }
     }
 }
 
@@ -99,8 +112,7 @@ fn look(tree: &BlockTree, now: Duration, sweep: &mut Sweep) -> Duration {
         }
     }
     if let Some(from) = sweep.next(now, tree.figures().lost) {
-        let next = tree.sweep(from);
-        sweep.swept(next, tree.figures().lost);
+        sweep.swept(now, tree.sweep(from));
     }
     LOOK_EACH
 }

@@ -18,6 +18,8 @@ pub(crate) struct Shelf<'a> {
     seen: RefCell<BTreeMap<BlockId, Result<Arc<Block>, Lost>>>,
     /// What came along and was not looked at yet.
     hinted: RefCell<BTreeMap<BlockId, Arc<Block>>>,
+    /// What was not delivered.
+    missed: RefCell<Vec<BlockId>>,
 }
 
 /// What cannot be decoded is not the block that was registered, which is lost then.
@@ -27,7 +29,7 @@ fn decoded(delivered: Result<Bytes, Lost>) -> Result<Arc<Block>, Lost> {
 
 impl<'a> Shelf<'a> {
     pub(crate) fn new(cache: &'a Cache) -> Shelf<'a> {
-        Shelf { cache, seen: RefCell::default(), hinted: RefCell::default() }
+        Shelf { cache, seen: RefCell::default(), hinted: RefCell::default(), missed: RefCell::default() }
     }
 
     /// A block.
@@ -49,8 +51,16 @@ impl<'a> Shelf<'a> {
         self.seen.borrow().contains_key(&id) || self.hinted.borrow().contains_key(&id) || self.cache.has(id)
     }
 
+    /// The blocks that no store delivered, when the operation is over.
+    pub(crate) fn into_missed(self) -> Vec<BlockId> {
+        self.missed.into_inner()
+    }
+
     /// Takes what a store delivered.
     pub(crate) fn supply(&self, id: BlockId, delivered: Result<Bytes, Lost>) {
+        if delivered.is_err() {
+            self.missed.borrow_mut().push(id);
+        }
         let block = decoded(delivered);
         if let Ok(block) = &block {
             self.cache.put(id, Arc::clone(block));

@@ -37,6 +37,7 @@ use crate::store::{BlockStore, Wanted};
 use crate::touch::Unasked;
 use crate::volume::Volume;
 pub use checkpoints::Checkpoint;
+pub use collecting::Swept;
 pub use difference::{Changed, Difference};
 pub(crate) use locate::CHECKPOINTS_NAME;
 use locate::Trees;

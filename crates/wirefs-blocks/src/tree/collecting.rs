@@ -11,45 +11,70 @@ use crate::key::{Ino, Key, Part, SYSTEM};
 use crate::limits::{BACKLOG_MAX, STRAYS_BATCH};
 use crate::shelf::Shelf;
 use crate::view::View;
+use crate::volume::Volume;
 use wirefs_op::{Errno, FileId};
 
 /// Steps of collection that are done for a change that finds no room, at most: each frees something.
 const STEPS_MAX: usize = 1 << 20;
+
+/// What one part of a sweep came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Swept {
+    /// Where to go on; `None` at the end.
+    pub next: Option<BlockId>,
+    /// Blocks that were asked for and not delivered; they are counted in [`Figures::lost`](super::Figures::lost) too.
+    pub lost: u64,
+    /// Of these some may only be late, and keep what nothing else reaches until they are gone or back.
+    pub has_late: bool,
+}
 
 impl BlockTree {
     /// Does some of what is to be collected; true when there is more. For a driver with nothing else to do: each change
     /// does a part of it too.
     ///
     /// # Cost
-    /// Looks at a bounded number of blocks for each step, and makes one small change.
+    /// Looks at a bounded number of blocks for each step, and makes one small change. Other changes wait for a step at most.
     pub fn collect(&self, steps: usize) -> bool {
-        let mut changes = self.changes();
-        changes.is_stuck = false;
-        (0..steps).all(|_| self.step(&mut changes))
+        self.changes().is_stuck = false;
+        (0..steps).all(|_| self.step(&mut self.changes()))
     }
 
     /// Looks through registered blocks after `after` for some that nothing reaches: those that were named only by blocks
-    /// that are gone for good ([`BlockStore::is_gone`](crate::store::BlockStore::is_gone)). Answers where to go on; `None` at the end.
+    /// that are gone for good ([`BlockStore::is_gone`](crate::store::BlockStore::is_gone)).
     ///
     /// # Cost
-    /// Retrieves each block that it looks at, so many at a time.
-    pub fn sweep(&self, after: Option<BlockId>) -> Option<BlockId> {
-        // No change comes between looking and letting go.
-        let mut changes = self.changes();
+    /// Retrieves each block that it looks at, so many at a time. Changes wait only where it found some.
+    pub fn sweep(&self, after: Option<BlockId>) -> Swept {
         if after.is_none() {
             // What could not be removed of dead objects when it was tried may be there again.
-            changes.dead_unread_from = Some(Ino(0));
+            self.changes().dead_unread_from = Some(Ino(0));
         }
         let volume = self.volume();
         let ids = self.store.registered(after, STRAYS_BATCH);
         let older: Vec<BlockId> = ids.into_iter().filter(|id| *id < volume.id).collect();
-        let last = *older.last()?;
-        let shelf = Shelf::new(&self.cache);
-        if let Ok(strays) = self.run(&shelf, || strays(&volume, &shelf, &older, &|id| self.store.is_gone(id)))
-        {
-            self.let_go(&strays);
+        let Some(last) = older.last().copied() else {
+            return Swept { next: None, lost: 0, has_late: false };
+        };
+        let mut missed = Vec::new();
+        let found = self.strays(&volume, &older, &mut missed);
+        if !found.is_empty() {
+            // No change comes between looking and letting go. One that came since may have begun to take a tree apart, or
+            // have deregistered what was on the way to them.
+            let _changes = self.changes();
+            let present = self.volume();
+            let is_as_it_was = present.id == volume.id;
+            self.let_go(&if is_as_it_was { found } else { self.strays(&present, &found, &mut missed) });
         }
-        Some(last)
+        let has_late = missed.iter().any(|id| !self.store.is_gone(*id));
+        Swept { next: Some(last), lost: missed.len() as u64, has_late }
+    }
+
+    /// Which of these nothing reaches, and what was missed on the way.
+    fn strays(&self, volume: &Volume, ids: &[BlockId], missed: &mut Vec<BlockId>) -> Vec<BlockId> {
+        let shelf = Shelf::new(&self.cache);
+        let found = self.run(&shelf, || strays(volume, &shelf, ids, &|id| self.store.is_gone(id)));
+        missed.append(&mut shelf.into_missed());
+        found.unwrap_or_default()
     }
 
     pub(super) fn collect_some(&self, changes: &mut Changes) {

@@ -1,6 +1,6 @@
 //! Stores that lose blocks: the damage stays in what was in them, and is told as EIO.
 
-use super::world::{World, at, bytes};
+use super::world::{Meanwhile, World, at, bytes};
 use crate::block::{Block, Item};
 use crate::id::BlockId;
 use crate::item::Entry;
@@ -8,6 +8,7 @@ use crate::key::{Ino, Key, Part, SYSTEM};
 use crate::store::BlockStore;
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use wirefs_op::{Errno, Kind};
 
 /// A tree without a cache, so that each block counts.
@@ -185,8 +186,8 @@ fn a_damaged_block_counts_as_lost() {
     assert!(world.tree.figures().lost == 0, "it was delivered, but not what was registered");
 }
 
-#[test]
-fn what_only_a_lost_block_could_name_is_swept_up() {
+/// A tree that lost a block, and blocks that only it named.
+fn with_orphans() -> World {
     let world = World::of(1400, 1 << 20, 0);
     for file in 0..40 {
         world.create(&format!("{file}"), bytes(20_000, file)).unwrap();
@@ -208,11 +209,35 @@ fn what_only_a_lost_block_could_name_is_swept_up() {
     world.store.lose(lost);
     let orphans = world.store.all().difference(&world.reached()).count();
     assert!(orphans > 10, "{orphans} blocks without a name");
+    world
+}
+
+#[test]
+fn what_only_a_lost_block_could_name_is_swept_up() {
+    let world = with_orphans();
     sweep(&world);
     let left: Vec<BlockId> = world.store.all().difference(&world.reached()).copied().collect();
     assert_eq!(left, [], "still there");
     let missing = world.reached().difference(&world.store.all()).count();
     assert_eq!(missing, 0);
+}
+
+#[test]
+fn changes_go_on_while_it_is_looked_for_what_nothing_names() {
+    let world = Arc::new(with_orphans());
+    let other = Arc::clone(&world);
+    *world.store.meanwhile.lock().unwrap() = Some(Meanwhile(Box::new(move || {
+        assert!(other.tree.changes.try_lock().is_ok(), "changes wait for the network");
+        // Other blocks lead to all that is looked at when it goes on.
+        for file in 40..80 {
+            other.create(&format!("{file}"), bytes(20_000, file)).unwrap();
+        }
+    })));
+    sweep(&world);
+    let left: Vec<BlockId> = world.store.all().difference(&world.reached()).copied().collect();
+    assert_eq!(left, [], "still there");
+    assert_eq!(world.reached().difference(&world.store.all()).count(), 0);
+    assert!((40..80).all(|file| world.read(&format!("{file}")) == Ok(bytes(20_000, file))));
 }
 
 /// Head and link blocks that only the one checkpoint reaches.
@@ -228,7 +253,7 @@ fn of_checkpoint(world: &World) -> Vec<BlockId> {
 fn sweep(world: &World) {
     let mut after = None;
     loop {
-        after = world.tree.sweep(after);
+        after = world.tree.sweep(after).next;
         if after.is_none() {
             return;
         }

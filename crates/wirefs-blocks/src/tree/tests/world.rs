@@ -44,6 +44,16 @@ pub(super) struct FaultyStore {
     pub(super) takes_hints: AtomicBool,
     /// Deregistering does nothing any more.
     pub(super) keeps_all: AtomicBool,
+    /// What happens during the next retrieval.
+    pub(super) meanwhile: Mutex<Option<Meanwhile>>,
+}
+
+pub(super) struct Meanwhile(pub(super) Box<dyn FnOnce() + Send>);
+
+impl std::fmt::Debug for Meanwhile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Meanwhile")
+    }
 }
 
 impl FaultyStore {
@@ -57,6 +67,7 @@ impl FaultyStore {
             room_left: AtomicU64::new(u64::MAX),
             takes_hints: AtomicBool::new(false),
             keeps_all: AtomicBool::new(false),
+            meanwhile: Mutex::default(),
         }
     }
 
@@ -102,6 +113,10 @@ impl BlockStore for FaultyStore {
         self.inner.register(blocks)
     }
     fn retrieve(&self, wanted: &Wanted, deliver: &mut dyn FnMut(BlockId, Result<Bytes, Lost>)) {
+        let meanwhile = self.meanwhile.lock().unwrap().take();
+        if let Some(Meanwhile(work)) = meanwhile {
+            work();
+        }
         // Blocks come in an order of their own.
         for id in wanted.ids.iter().rev() {
             if self.late.lock().unwrap().contains(id) {
