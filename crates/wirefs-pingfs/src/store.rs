@@ -153,7 +153,7 @@ impl Core {
                 Output::Lost { id } => {
                     self.lost_count += 1;
                     if let Some(id) = unpacked(id) {
-                        self.doubt.note(id, Instant::now());
+                        self.doubt.lose(id, Instant::now());
                     }
                 }
                 Output::Found { id } => {
@@ -176,7 +176,7 @@ impl Core {
                 self.doubt.settle(id);
                 self.recent.put(id, &block, self.kept_until());
             }
-            Err(Lost) => self.doubt.note(id, Instant::now()),
+            Err(Lost) => self.doubt.miss(id, Instant::now()),
         }
     }
 

@@ -220,8 +220,8 @@ impl BlockStore for EchoStore {
         }
     }
 
-    /// A block that is known is gone when it has been missing for minutes, and one that was dropped is; without an index all
-    /// are known as far as can be told.
+    /// A block that is known is gone when it has been missing for minutes, and one that was dropped is; without an index all are
+    /// known as far as can be told, and missing is what was asked for in vain three times, minutes apart.
     fn is_gone(&self, id: BlockId) -> bool {
         let core = self.shared().lock();
         let is_known = core.circuit.echo.has_block(packed(id)) != Some(false);
