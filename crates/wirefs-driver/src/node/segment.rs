@@ -5,6 +5,7 @@ use rustix::net::netdevice::name_to_index;
 use rustix::net::sockopt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// Where nodes announce themselves: an address of the range that every organisation may use within itself (RFC 2365).
@@ -59,6 +60,8 @@ pub(super) struct Segment {
     cards: Vec<Card>,
     /// Who is heard; `None`: whoever can reach the socket.
     limits: Option<Limits>,
+    /// Held while a card is chosen and sent by: the socket has one choice for all threads.
+    choice: Mutex<()>,
 }
 
 /// Who is heard, where cards or an address were chosen. The socket listens on all, since the group is heard no other way.
@@ -110,7 +113,7 @@ impl Segment {
         if limits.is_some() {
             sys::tell_cards(&socket)?;
         }
-        Ok(Segment { socket, cards, limits })
+        Ok(Segment { socket, cards, limits, choice: Mutex::default() })
     }
 
     pub(super) fn port(&self) -> io::Result<u16> {
@@ -140,6 +143,7 @@ impl Segment {
     /// Sends to all on each segment. A card that is down loses it, as a bad cable would.
     pub(super) fn send_to_all(&self, packet: &[u8]) {
         let Ok(port) = self.port() else { return };
+        let _chosen = self.choice.lock().unwrap_or_else(PoisonError::into_inner);
         for card in &self.cards {
             if choose_card(&self.socket, card.index).is_ok() {
                 self.send_to(SocketAddr::from((GROUP, port)), packet);
