@@ -8,7 +8,7 @@
 //! | suspect | dead | it does not in time, by this node's own clock |
 //! | dead, left | alive | its record comes with a higher incarnation |
 //! | any | left | its record says so |
-//! | dead, left | unknown | after an hour, or to make room |
+//! | dead, left | unknown | after an hour, or to make room for one that came itself |
 
 use crate::key::{Name, NodeKey};
 use crate::limits::{DEAD_KEPT, NODES_MAX};
@@ -73,7 +73,19 @@ impl Table {
         self.members.iter().filter(|(_, member)| member.state.is_up()).map(|(key, _)| *key).collect()
     }
 
-    /// Takes a node's word.
+    /// Takes a node's word from another. For a node that has not come itself nobody is forgotten.
+    pub(crate) fn learn_passed_on(&mut self, now: Time, signed: SignedRecord) -> Learned {
+        match self.members.contains_key(&signed.record.key) || self.has_room() {
+            true => self.learn(now, signed),
+            false => Learned::Full,
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        self.members.len() + 1 < NODES_MAX
+    }
+
+    /// Takes a node's word from itself.
     pub(crate) fn learn(&mut self, now: Time, signed: SignedRecord) -> Learned {
         let Some(member) = self.members.get_mut(&signed.record.key) else {
             return self.admit(now, signed);
@@ -126,7 +138,7 @@ impl Table {
         if !signed.is_genuine() {
             return Learned::Forged;
         }
-        if self.members.len() + 1 >= NODES_MAX && !self.make_room() {
+        if !self.has_room() && !self.make_room() {
             return Learned::Full;
         }
         self.members.insert(signed.record.key, Member::new(signed, now));

@@ -69,7 +69,7 @@ impl Node {
             Part::Record { .. } | Part::Claim { .. } | Part::Taken { .. } => None,
         });
         if let Some(signed) = own_word {
-            self.learn(now, signed, Liveness::Alive);
+            self.learn(now, &packet.sender, signed, Liveness::Alive);
         }
         let Some(member) = self.table.find_mut(&packet.sender) else { return false };
         if is_new {
@@ -104,7 +104,7 @@ impl Node {
                 return self.hear_of_own(state, &signed);
             }
             Part::Record { state, signed } => {
-                self.learn(now, signed, if counts { state } else { Liveness::Alive });
+                self.learn(now, sender, signed, if counts { state } else { Liveness::Alive });
             }
             Part::Claim { state, key, incarnation } if key == self.own.key() => {
                 let is_of_now = incarnation == self.own.signed.record.incarnation;
@@ -120,7 +120,7 @@ impl Node {
     }
 
     /// Takes a node's word, and another's on how it is.
-    fn learn(&mut self, now: Time, signed: SignedRecord, state: Liveness) {
+    fn learn(&mut self, now: Time, sender: &NodeKey, signed: SignedRecord, state: Liveness) {
         let (key, incarnation) = (signed.record.key, signed.record.incarnation);
         if !self.trust.admits(&key) {
             self.counters.strangers += 1;
@@ -131,7 +131,11 @@ impl Node {
             return;
         }
         let rival = (signed.record.name == self.own.signed.record.name).then(|| signed.clone());
-        match self.table.learn(now, signed) {
+        let learned = match key == *sender {
+            true => self.table.learn(now, signed),
+            false => self.table.learn_passed_on(now, signed),
+        };
+        match learned {
             Learned::Came => {
                 self.changed(key, Form::Record);
                 if let Some(rival) = rival {

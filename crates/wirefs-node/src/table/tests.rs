@@ -83,6 +83,9 @@ fn a_full_table_forgets_the_dead_and_never_the_living() {
     assert_eq!(table.len(), NODES_MAX - 1);
     assert_eq!(table.learn(NOW, signed(255, |_| {})), Learned::Full);
     kill(&mut table, &signer(7).0);
+    assert_eq!(table.learn_passed_on(NOW, signed(255, |_| {})), Learned::Full, "it is to come itself");
+    let newer = signed(8, |record| record.edition += 1);
+    assert_eq!(table.learn_passed_on(NOW, newer), Learned::Newer { refuted: false });
     assert_eq!(table.learn(NOW, signed(255, |_| {})), Learned::Came);
     assert!(table.find(&signer(7).0).is_none());
     assert_eq!(table.len(), NODES_MAX - 1);
