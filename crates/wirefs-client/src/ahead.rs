@@ -402,7 +402,7 @@ impl Client {
     /// Whether `close` need not wait for the server to have what was written: the journal has it, and nobody else sees the file before the
     /// server does.
     pub(crate) fn closes_ahead(&self, node: NodeId) -> bool {
-        self.files.is_ahead(node) && self.may_be_ahead() && self.config.mode.publish.is_behind()
+        self.is_ahead(node) && self.may_be_ahead() && self.config.mode.publish.is_behind()
     }
 
     /// Now and then, and when nothing else is to be done, the server is asked to bring everything to its disk, so that the journal need

@@ -90,8 +90,7 @@ pub(crate) fn start(
     }
     let is_ahead = background && !append && may_go_ahead(client, node);
     if append {
-        // Where it goes nobody knows: what is known does not have it, and must not answer its writer.
-        client.files.contents(node).valid = None;
+        appends(client, node);
     } else {
         took_local_effect(client, node, offset, &data, is_ahead);
     }
@@ -120,6 +119,14 @@ pub(crate) fn start(
         go_behind(client, call, count, is_much);
     }
     Ok(())
+}
+
+/// Where it goes nobody knows: what is known does not have it, and must not answer its writer.
+fn appends(client: &mut Client, node: NodeId) {
+    client.files.contents(node).valid = None;
+    if client.files.is_ahead(node) {
+        client.names.doubt(node);
+    }
 }
 
 /// A writer goes on, or waits while too much is behind.

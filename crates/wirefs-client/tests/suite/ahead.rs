@@ -5,7 +5,7 @@ use crate::deeds::{NEW, READ, data, entry, getattr, handle, is_absent, listing, 
 use crate::world::{STEADY, World};
 use std::time::Duration;
 use wirefs_client::Config;
-use wirefs_client::call::{Answer, Call, NodeId, ROOT};
+use wirefs_client::call::{Answer, Call, NodeId, OpenHow, ROOT};
 use wirefs_op::{Errno, SetStat, SetTime, Timestamp};
 
 fn journaling() -> Config {
@@ -222,6 +222,26 @@ fn a_created_file_is_written_though_its_mode_allows_no_writing() {
     world.settle();
     assert_eq!(world.seats[0].client.snapshot().ahead.late, []);
     assert_eq!(read_all(&mut world, 0, node), b"data");
+}
+
+#[test]
+fn what_is_appended_to_a_file_that_the_server_does_not_have_yet_is_seen_at_once() {
+    let mut world = lone();
+    let how = OpenHow { append: true, ..NEW };
+    let answer = world.ask(0, Call::Create { parent: ROOT, name: b"f", mode: 0o644, umask: 0, how });
+    let (node, opened) = (entry(answer.clone()).node, handle(answer));
+    for (piece, size) in [(b"hi", 2), (b"ho", 4)] {
+        assert_eq!(world.ask(0, write(node, opened, 0, piece)), Answer::Count(2));
+        let Answer::Attr(stat, _) = world.ask(0, getattr(node)) else { panic!("no attributes") };
+        assert_eq!(stat.size, size);
+    }
+    assert_eq!(world.ask(0, write(node, opened, 0, b"!")), Answer::Count(1));
+    world.close(0, node, opened);
+    assert_eq!(read_all(&mut world, 0, node), b"hiho!");
+    world.settle();
+    let Answer::Attr(stat, _) = world.ask(0, getattr(node)) else { panic!("no attributes") };
+    assert_eq!(stat.size, 5);
+    assert_eq!(world.seats[0].client.snapshot().ahead.late, []);
 }
 
 #[test]
