@@ -73,8 +73,10 @@ impl KeptChange {
     /// `None`: somebody drops it just now.
     fn read(dir: &Path, number: u64) -> Option<KeptChange> {
         let file = dir.join(format!("{number}.{CHANGE}"));
-        let mut text = String::new();
-        File::open(&file).ok()?.take(FILE_BYTES_MAX).read_to_string(&mut text).ok()?;
+        let mut bytes = Vec::new();
+        File::open(&file).ok()?.take(FILE_BYTES_MAX).read_to_end(&mut bytes).ok()?;
+        // It may be cut in the midst of a letter, and must not be out of reach for that.
+        let text = String::from_utf8_lossy(&bytes);
         let value = |word: &str| {
             let mut values = text.lines().filter_map(|line| line.split_once(' '));
             let found = values.find(|(name, _)| *name == word);
@@ -111,10 +113,12 @@ impl KeptChange {
     /// # Errors
     /// The system refuses.
     pub fn discard(&self) -> io::Result<()> {
-        std::fs::remove_file(&self.file)?;
-        if self.bytes > 0 {
-            std::fs::remove_file(self.file.with_extension(DATA))?;
+        // First what nobody would find without the other.
+        match std::fs::remove_file(self.file.with_extension(DATA)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            Ok(()) | Err(_) => {}
         }
+        std::fs::remove_file(&self.file)?;
         // The session's directory and the source's go with the last change; others may be there.
         let mut dir = self.file.parent();
         for _ in 0..2 {

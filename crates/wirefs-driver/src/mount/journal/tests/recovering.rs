@@ -64,6 +64,25 @@ fn what_the_server_refuses_is_kept_with_the_reason() {
 }
 
 #[test]
+fn what_was_refused_with_a_long_reason_is_shown_and_dropped() {
+    let stage = Stage::new();
+    stage.left(1, &[(1, "no room")]);
+    let brought = brought(&stage);
+    let mut text = std::fs::read(brought.quarantine.join("1.change")).unwrap();
+    // Letters of two bytes, whichever way the end falls.
+    for odd in ["", "x"] {
+        text.extend_from_slice(format!("{odd}{}", "ä".repeat(64 * 1024)).as_bytes());
+        std::fs::write(brought.quarantine.join("1.change"), &text).unwrap();
+        assert_eq!(kept_changes(&brought.quarantine).len(), 1);
+        text.truncate(100);
+    }
+    // Whoever dropped it first was stopped half-way.
+    std::fs::remove_file(brought.quarantine.join("1.data")).unwrap();
+    kept_changes(&brought.quarantine)[0].discard().unwrap();
+    assert!(stage.kept().is_empty() && !brought.quarantine.exists());
+}
+
+#[test]
 fn what_stands_behind_a_damaged_place_is_kept_and_not_sent() {
     let stage = Stage::new();
     let dir = stage.left(1, &THREE);
