@@ -112,6 +112,8 @@ fn what_changed_while_nothing_was_mounted_is_seen() {
     fs::remove_file(world.path("export/dir/two")).unwrap();
     world.write("export/dir/new", "new");
     mount(&world);
+    // The server hears of what programs there do in a thread of its own, in their order.
+    wait_for("the last change to be heard of", || world.path("mnt/dir/new").exists());
     assert_eq!(world.read("mnt/dir/one"), "changed");
     assert!(!world.path("mnt/dir/two").exists());
     assert_eq!(world.read("mnt/dir/new"), "new");
