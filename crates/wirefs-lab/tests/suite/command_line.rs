@@ -87,7 +87,7 @@ fn without_root_the_program_says_what_it_needs() {
     // A copy, because an ordinary user may not reach the directory that cargo builds in.
     let at = scratch("nobody");
     let program = at.join("program");
-    fs::copy(PROGRAM, &program).unwrap();
+    crate::site::copy_program(Path::new(PROGRAM), &program);
     let run = Command::new(&program).arg("check").current_dir("/").uid(65_534).gid(65_534).output().unwrap();
     fs::remove_dir_all(&at).unwrap();
     assert_eq!(run.status.code(), Some(2));

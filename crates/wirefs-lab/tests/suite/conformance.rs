@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::site::{Ran, Site};
+use crate::site::{Ran, Site, copy_program};
 
 /// An ordinary user: Debian's `daemon`.
 const USER: u32 = 1;
@@ -64,8 +64,8 @@ mapwrite = 5.0
 fn tool(site: &Site, name: &str) -> PathBuf {
     let installed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools/bin").join(name);
     let copy = site.path(name);
-    fs::copy(&installed, &copy)
-        .unwrap_or_else(|_| panic!("{name} is missing: scripts/need test installs it"));
+    assert!(installed.exists(), "{name} is missing: scripts/need test installs it");
+    copy_program(&installed, &copy);
     fs::set_permissions(&copy, fs::Permissions::from_mode(0o755)).unwrap();
     copy
 }

@@ -106,7 +106,7 @@ impl Site {
         let built = Path::new(env!("CARGO_BIN_EXE_wirefs-lab")).with_file_name("wirefs");
         assert!(built.exists(), "{} is missing: cargo build --package wirefs", built.display());
         if fs::hard_link(&built, dir.join("wirefs")).is_err() {
-            fs::copy(&built, dir.join("wirefs")).unwrap();
+            copy_program(&built, &dir.join("wirefs"));
         }
         let site = Site {
             export: dir.join("export"),
@@ -358,4 +358,11 @@ pub(crate) fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
         assert!(Instant::now() < end, "waited in vain for {what}");
         std::thread::sleep(Duration::from_millis(2));
     }
+}
+
+/// Copies a program, so that it can be started at once. Not by this process: one that another of its threads starts meanwhile has the
+/// copy open for writing too until it executes, and as long as anybody has that, the kernel starts no such program (ETXTBSY).
+pub(crate) fn copy_program(from: &Path, to: &Path) {
+    let copied = Command::new("cp").args([from, to]).status().unwrap();
+    assert!(copied.success(), "cp {} {}", from.display(), to.display());
 }

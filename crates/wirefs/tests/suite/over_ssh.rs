@@ -12,8 +12,11 @@ const FAKE_SSH: &str = "#!/bin/sh\n\
     exec sh -c \"$*\"\n";
 
 fn fake_ssh(world: &World, script: &str) -> String {
-    world.write("fake-ssh", script);
-    std::fs::set_permissions(world.path("fake-ssh"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    world.write("fake-ssh.sh", script);
+    // Another process makes the program: see `copy_program`.
+    let (from, to) = (world.path("fake-ssh.sh"), world.path("fake-ssh"));
+    let made = Command::new("install").args(["-m", "755"]).args([from, to]).status().unwrap();
+    assert!(made.success());
     format!("ssh_command={}", world.text("fake-ssh"))
 }
 

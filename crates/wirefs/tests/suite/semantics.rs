@@ -1,6 +1,6 @@
 //! What programs see of a mount while others work in the same tree; the ids are those of docs/SEMANTICS.md.
 
-use crate::world::{Other, Ran, Server, WIREFS, World, wait_for};
+use crate::world::{Other, Ran, Server, World, copy_program, wait_for};
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags};
@@ -240,7 +240,7 @@ fn a_server_of_an_ordinary_user_shows_its_files_as_the_mounting_users() {
         std::os::unix::fs::chown(world.path(name), Some(NOBODY), Some(NOBODY)).unwrap();
     }
     // The program may lie where that user may not look.
-    std::fs::copy(WIREFS, world.path("program")).unwrap();
+    copy_program(&world.path("program"));
     let mut command = world.command(world.path("program").to_str().unwrap());
     command.args(["serve", "export", "--listen", &world.url()]);
     command.uid(NOBODY).gid(NOBODY).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -282,3 +282,11 @@ pub(crate) fn is_alive(process: Pid) -> bool {
     std::fs::read_to_string(format!("/proc/{}/stat", process.as_raw_nonzero()))
         .is_ok_and(|stat| !stat.rsplit(')').next().unwrap_or_default().trim_start().starts_with('Z'))
 }
+
+/// Copies the program under test, so that it can be started at once. Not by this process: one that another of its threads starts
+/// meanwhile has the copy open for writing too until it executes, and as long as anybody has that, the kernel starts no such
+/// program (ETXTBSY).
+pub(crate) fn copy_program(to: &Path) {
+    let copied = Command::new("cp").arg(WIREFS).arg(to).status().unwrap();
+    assert!(copied.success(), "cp {WIREFS} {}", to.display());
+}

@@ -62,7 +62,7 @@ impl Segment {
         let built = Path::new(env!("CARGO_BIN_EXE_wirefs-lab")).with_file_name("wirefs");
         assert!(built.exists(), "{} is missing: cargo build --package wirefs", built.display());
         if fs::hard_link(&built, dir.join("wirefs")).is_err() {
-            fs::copy(&built, dir.join("wirefs")).unwrap();
+            crate::site::copy_program(&built, &dir.join("wirefs"));
         }
         let lab = Lab::new(name).unwrap();
         let switch = lab.host("switch").unwrap();

@@ -106,11 +106,23 @@ impl World {
         connection: ConnectionKey,
         id: u8,
     ) -> (bool, Option<Leases>, Vec<Output>) {
+        self.try_to_join_leasing(connection, id).expect("a session that is ending")
+    }
+
+    /// The same. None: refused, since changes of the session's life before are still carried out.
+    pub(super) fn try_to_join_leasing(
+        &mut self,
+        connection: ConnectionKey,
+        id: u8,
+    ) -> Option<(bool, Option<Leases>, Vec<Output>)> {
         if connection != A && connection != B {
             self.handle(Input::Connected(connection));
         }
         let hello = Tversion { features: FEATURE_LEASES, ..version_body(id, 1 << 20) };
         let outputs = self.receive(connection, NOTAG, Request::Version(hello));
+        if outputs.contains(&Output::Close { connection, why: Parting::SessionBusy }) {
+            return None;
+        }
         let resumed = outputs.iter().find_map(|output| match output {
             Output::Reply { reply: Reply::Version(answer), .. } => Some(answer.resumed),
             _ => None,
@@ -127,7 +139,7 @@ impl World {
             panic!("{outputs:?}");
         };
         self.is_root_leased = answer.root.leased;
-        (resumed.expect("no Rversion"), answer.leases, outputs)
+        Some((resumed.expect("no Rversion"), answer.leases, outputs))
     }
 
     /// What a job says before it changes something; what follows from that.

@@ -123,7 +123,10 @@ impl Play {
         }
         self.connections += 1;
         let connection = ConnectionKey(self.connections);
-        let (_, leases, outputs) = self.world.join_leasing(connection, client + 1);
+        let Some((_, leases, outputs)) = self.world.try_to_join_leasing(connection, client + 1) else {
+            let runs = self.changes.values().any(|(whose, ..)| *whose == client);
+            return assert!(runs, "{client} is refused, and nothing of it runs");
+        };
         let now = self.world.now;
         let joined = self.client(client);
         joined.connection = Some(connection);
