@@ -1,7 +1,7 @@
 //! Through ssh; a script stands for it, that runs the far command here.
 
 use crate::world::World;
-use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
 
 /// Passes over ssh's options and the login, and runs what remains in the far home.
 const FAKE_SSH: &str = "#!/bin/sh\n\
