@@ -136,40 +136,39 @@ impl Outbox {
     /// Like [`push`](Self::push), but waits while more than [`OUTBOX_BYTES_MAX`] bytes of bulk are queued. False: the
     /// outbox is closed or its carrier lost.
     pub fn push_wait(&self, frame: Frame, class: Class) -> bool {
+        if class == Class::Urgent {
+            let mut state = self.owner.shared.lock();
+            state.push(frame, class);
+            return !state.is_gone();
+        }
+        let (mut state, is_open) = self.wait_until_within(class);
+        state.push(frame, class);
+        is_open
+    }
+
+    /// Waits while more than [`OUTBOX_BYTES_MAX`] urgent bytes are queued. Whoever answers a peer that does not read its answers takes no
+    /// more questions meanwhile, or the queue grows without bound. Bulk does not count: its makers wait for themselves, and a small
+    /// question is not to wait until a large answer has left. False: the outbox is closed or its carrier lost.
+    pub fn await_room(&self) -> bool {
+        self.wait_until_within(Class::Urgent).1
+    }
+
+    /// Waits while too much of this class is queued. True: the outbox is open.
+    fn wait_until_within(&self, class: Class) -> (MutexGuard<'_, State>, bool) {
         let shared = &self.owner.shared;
         let mut state = shared.lock();
-        if class == Class::Bulk && state.bulk_bytes > OUTBOX_BYTES_MAX {
+        if state.is_full(class) {
             drop(state);
             // Someone must be writing while we wait.
             self.flush();
             state = shared.lock();
             state.room_waiters += 1;
-            state = shared
-                .room
-                .wait_while(state, |state| !state.is_gone() && state.bulk_bytes > OUTBOX_BYTES_MAX)
-                .unwrap_or_else(PoisonError::into_inner);
-            state.room_waiters -= 1;
-        }
-        let alive = !state.is_gone();
-        state.push(frame, class);
-        alive
-    }
-
-    /// Waits while more than [`OUTBOX_BYTES_MAX`] bytes of any kind are queued. Whoever answers a peer that does not read its answers
-    /// takes no more questions meanwhile, or the queue grows without bound. False: the outbox is closed or its carrier lost.
-    pub fn await_room(&self) -> bool {
-        let shared = &self.owner.shared;
-        let mut state = shared.lock();
-        if state.is_full() {
-            drop(state);
-            self.flush();
-            state = shared.lock();
-            state.room_waiters += 1;
-            let is_waiting = |state: &mut State| !state.is_gone() && state.is_full();
+            let is_waiting = |state: &mut State| !state.is_gone() && state.is_full(class);
             state = shared.room.wait_while(state, is_waiting).unwrap_or_else(PoisonError::into_inner);
             state.room_waiters -= 1;
         }
-        !state.is_gone()
+        let is_open = !state.is_gone();
+        (state, is_open)
     }
 
     /// Sends what is queued as far as it goes without blocking, also what others push meanwhile. Returns at once when
@@ -248,8 +247,12 @@ impl State {
         }
     }
 
-    fn is_full(&self) -> bool {
-        self.urgent_bytes + self.bulk_bytes > OUTBOX_BYTES_MAX
+    fn is_full(&self, class: Class) -> bool {
+        let bytes = match class {
+            Class::Urgent => self.urgent_bytes,
+            Class::Bulk => self.bulk_bytes,
+        };
+        bytes > OUTBOX_BYTES_MAX
     }
 
     /// Takes the writer if nobody has it and there is something to write.
@@ -297,10 +300,10 @@ impl Shared {
                 if state.is_gone() {
                     return Drained::Done;
                 }
-                let was_full = state.is_full();
+                let were_full = [Class::Urgent, Class::Bulk].map(|class| state.is_full(class));
                 // Of what is urgent nothing is left behind.
                 state.load(&mut writer);
-                if was_full && !state.is_full() {
+                if were_full != [Class::Urgent, Class::Bulk].map(|class| state.is_full(class)) {
                     self.wake_room(&state);
                 }
                 if writer.is_drained() {

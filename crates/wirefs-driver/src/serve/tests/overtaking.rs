@@ -1,8 +1,9 @@
 //! What waits for what, and what does not.
 
 use super::client::*;
+use crate::serve::ServeStatus;
 use std::collections::BTreeSet;
-use wirefs_op::limits::DATA_BYTES_MAX;
+use wirefs_carrier::limits::OUTBOX_BYTES_MAX;
 use wirefs_op::message::get::{GetMode, GotMode};
 use wirefs_op::message::lock::LockAction;
 use wirefs_op::{LockKind, NOTAG, Reply, Tag};
@@ -48,7 +49,8 @@ fn small_request_overtakes_a_large_stream() {
     client.exchange(Tag(1), attach(b""));
     // Nothing is read until the small request is answered, so the stream fills all that may be filled.
     client.send(Tag(1), get(b"f", GetMode::DATA, STREAM_BYTES));
-    await_status(&server, |status| status.sent_bytes > DATA_BYTES_MAX as u64);
+    let is_filled = |status: &ServeStatus| status.clients.iter().any(|at| at.queued_bytes > OUTBOX_BYTES_MAX);
+    await_status(&server, is_filled);
     client.send(Tag(2), stat(b"f"));
     await_status(&server, |status| status.running == 1 && status.requests.get("Get") == Some(&2));
     client.listen();
