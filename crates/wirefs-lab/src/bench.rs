@@ -74,7 +74,7 @@ impl Plan {
         for (name, package) in by_workloads.chain(by_peers) {
             program::find(name, package)?;
         }
-        if self.peers.contains(&Peer::Wirefs) && !self.wirefs.is_file() {
+        if self.peers.iter().any(|peer| peer.is_wirefs()) && !self.wirefs.is_file() {
             return Err(LabError::MissingProgram {
                 program: self.wirefs.display().to_string(),
                 remedy: "build it: cargo build --release -p wirefs".to_owned(),

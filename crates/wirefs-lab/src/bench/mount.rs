@@ -63,7 +63,7 @@ impl Drop for Mount {
 /// How to unmount what a peer mounted at `at`.
 pub(super) fn unmount_command(client: &Host, peer: Peer, wirefs: &Path, at: &Path) -> Command {
     let mut unmount = match peer {
-        Peer::Wirefs => {
+        Peer::Wirefs | Peer::Journal => {
             let mut command = client.command(wirefs);
             command.arg("umount");
             command

@@ -11,11 +11,13 @@ pub enum Peer {
     Sshfs,
     /// wirefs over TLS.
     Wirefs,
+    /// The same with a journal, where changes are answered before the server has them.
+    Journal,
 }
 
 impl Peer {
     /// All of them, in the order of reports.
-    pub const ALL: [Peer; 4] = [Peer::Local, Peer::Bare, Peer::Sshfs, Peer::Wirefs];
+    pub const ALL: [Peer; 5] = [Peer::Local, Peer::Bare, Peer::Sshfs, Peer::Wirefs, Peer::Journal];
 
     /// The word for it.
     pub fn name(self) -> &'static str {
@@ -24,6 +26,7 @@ impl Peer {
             Peer::Bare => "bare TCP",
             Peer::Sshfs => "sshfs",
             Peer::Wirefs => "wirefs",
+            Peer::Journal => "wirefs --journal",
         }
     }
 
@@ -31,7 +34,15 @@ impl Peer {
     pub(super) fn is_remote_tree(self) -> bool {
         match self {
             Peer::Local | Peer::Bare => false,
-            Peer::Sshfs | Peer::Wirefs => true,
+            Peer::Sshfs | Peer::Wirefs | Peer::Journal => true,
+        }
+    }
+
+    /// Whether its programs are ours.
+    pub(super) fn is_wirefs(self) -> bool {
+        match self {
+            Peer::Local | Peer::Bare | Peer::Sshfs => false,
+            Peer::Wirefs | Peer::Journal => true,
         }
     }
 
@@ -45,7 +56,8 @@ impl Peer {
             "bare" => Ok(Peer::Bare),
             "sshfs" => Ok(Peer::Sshfs),
             "wirefs" => Ok(Peer::Wirefs),
-            other => Err(format!("`{other}` is none of local, bare, sshfs, wirefs")),
+            "journal" => Ok(Peer::Journal),
+            other => Err(format!("`{other}` is none of local, bare, sshfs, wirefs, journal")),
         }
     }
 
@@ -59,7 +71,7 @@ impl Peer {
                 ("sshd", "openssh-server"),
                 ("fusermount3", "fuse3"),
             ],
-            Peer::Wirefs => &[("fusermount3", "fuse3")],
+            Peer::Wirefs | Peer::Journal => &[("fusermount3", "fuse3")],
         }
     }
 }

@@ -67,7 +67,7 @@ impl<'a> Scene<'a> {
         if plan.peers.contains(&Peer::Sshfs) {
             scene.sshd = Some(Sshd::start(&scene, &state.join("sshd"))?);
         }
-        if plan.peers.contains(&Peer::Wirefs) {
+        if plan.peers.iter().any(|peer| peer.is_wirefs()) {
             scene.wirefs = Some(Wirefs::new(&scene, &state.join("wirefs"))?);
         }
         Ok(scene)
@@ -94,11 +94,15 @@ impl<'a> Scene<'a> {
             (Peer::Sshfs, Some(sshd), _) => {
                 Mount::by(sshd.mount_command(self, export, &at), &at, unmount, None)
             }
-            (Peer::Wirefs, _, Some(wirefs)) => {
+            (Peer::Wirefs | Peer::Journal, _, Some(wirefs)) => {
                 let serving = wirefs.serve(self, export)?;
-                Mount::by(wirefs.mount_command(self, &at), &at, wirefs.at_home(unmount), Some(serving))
+                let mut command = wirefs.mount_command(self, &at);
+                command.args((peer == Peer::Journal).then_some("--journal"));
+                Mount::by(command, &at, wirefs.at_home(unmount), Some(serving))
             }
-            (Peer::Local | Peer::Bare | Peer::Sshfs | Peer::Wirefs, _, _) => Ok(Mount::local(export)),
+            (Peer::Local | Peer::Bare | Peer::Sshfs | Peer::Wirefs | Peer::Journal, _, _) => {
+                Ok(Mount::local(export))
+            }
         }
     }
 
