@@ -9,10 +9,13 @@
 //! INVARIANT: what a mount that is ahead shows of an object is what its own changes made of the last that the server told under a
 //! lease; nobody else sees or changes the tree before all of those changes are there.
 
+mod unconfirmed;
+
 use crate::core::{Client, Lane, Note, Output};
 use crate::operation::Pending;
 use std::collections::{BTreeMap, VecDeque};
-use wirefs_cache::NodeId;
+pub(crate) use unconfirmed::{AllUnconfirmed, Made, Unconfirmed};
+use wirefs_cache::{NodeId, ROOT};
 use wirefs_op::message::alone::Ralone;
 use wirefs_op::message::commit::{CommitScope, Tcommit};
 use wirefs_op::message::get::GetMode;
@@ -68,27 +71,6 @@ fn shown<T: PartialEq>((real, shown): (T, T), is: T) -> T {
     if is == real { shown } else { is }
 }
 
-/// A change that is answered and not confirmed.
-#[derive(Clone, Debug)]
-pub(crate) struct Unconfirmed {
-    /// The objects that it changes; each is held, and being written.
-    pub(crate) nodes: Vec<NodeId>,
-    /// The names that it changes.
-    pub(crate) names: Vec<(NodeId, Vec<u8>)>,
-    /// What it makes.
-    pub(crate) makes: Option<Made>,
-    pub(crate) path: TreePath,
-    pub(crate) what: &'static str,
-}
-
-/// An object that the server does not have yet.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Made {
-    pub(crate) node: NodeId,
-    /// The open file that made it, which gets the server's fd.
-    pub(crate) handle: Option<crate::call::Handle>,
-}
-
 /// How far this client is ahead.
 #[derive(Debug, Default)]
 pub(crate) struct Ahead {
@@ -98,7 +80,7 @@ pub(crate) struct Ahead {
     shares: Option<u64>,
     /// A foreseen reply is being taken in.
     pub(crate) foresees: bool,
-    pub(crate) unconfirmed: BTreeMap<u64, Unconfirmed>,
+    pub(crate) unconfirmed: AllUnconfirmed,
     /// Changes issued while ahead, and how many of them are answered, over the life of the mount.
     issued: u64,
     answered: u64,
@@ -329,20 +311,28 @@ impl Client {
         }
     }
 
-    /// Requests that are not changes go behind those that are on their way: what they tell must have them in it. Hands it back where it
-    /// may be sent.
+    /// Requests that are not changes go behind those that are on their way: what they tell must have them in it. What asks for one
+    /// object overtakes those that are about others. Hands it back where it may be sent.
     pub(crate) fn behind(&mut self, mut request: Request, pending: Pending) -> Option<(Request, Pending)> {
         if !self.ahead.is_any() {
             return Some((request, pending));
         }
         let waits = match &mut request {
             Request::Get(get) => {
-                get.mode = get.mode.and(GetMode::ORDERED);
+                // A listing tells of more than what it is asked of.
+                let is_of_one = !matches!(pending, Pending::List(_));
+                if !(is_of_one && self.is_untouched(&get.target)) {
+                    get.mode = get.mode.and(GetMode::ORDERED);
+                }
                 false
             }
-            Request::Xattr(xattr) => matches!(xattr.action, XattrAction::Read | XattrAction::List),
+            Request::Xattr(xattr) => {
+                matches!(xattr.action, XattrAction::Read | XattrAction::List)
+                    && !self.is_untouched(&xattr.target)
+            }
             Request::Lock(lock) => matches!(lock.action, LockAction::Test | LockAction::Wait),
-            Request::Seek(_) | Request::Find(_) => true,
+            Request::Seek(seek) => !self.is_untouched(&seek.target),
+            Request::Find(_) => true,
             // What is not there yet is on some file system all the same, but only the server knows on which.
             Request::Statfs(statfs) => statfs.target.id.is_some_and(|id| id.provisional_number().is_some()),
             Request::Version(_)
@@ -364,6 +354,22 @@ impl Client {
         }
         self.ahead.held.push_back((request, pending, self.ahead.issued));
         None
+    }
+
+    /// Whether no change on its way is about this object, or any name on the way to it.
+    fn is_untouched(&self, target: &Target) -> bool {
+        let by_id = target.id.and_then(|id| self.names.of_file(id));
+        if by_id.is_none_or(|node| self.files.is_writing(node)) {
+            return false;
+        }
+        let mut at = ROOT;
+        for name in target.path.names() {
+            match self.names.child(at, name) {
+                Some(node) if !self.ahead.unconfirmed.is_about(at, name) => at = node,
+                Some(_) | None => return false,
+            }
+        }
+        by_id == Some(at)
     }
 
     /// Sends what waited for changes that are answered by now.

@@ -90,9 +90,7 @@ fn note_made(client: &mut Client, number: u64, made: Option<FileId>) {
     if let Some(handle) = handle.and_then(|handle| client.files.open_mut(handle)) {
         handle.fd_asked = true;
     }
-    if let Some(unconfirmed) = client.ahead.unconfirmed.get_mut(&number) {
-        unconfirmed.makes = Some(Made { node, handle });
-    }
+    client.ahead.unconfirmed.made(number, Made { node, handle });
 }
 
 /// What is sent of a change whose outcome is certain: if it is not, it must fail and not do something else.
