@@ -12,7 +12,7 @@ mod scene;
 
 pub use measure::work;
 pub use peer::Peer;
-pub use report::{Page, to_json, to_markdown};
+pub use report::{Page, Section, to_json, to_markdown};
 pub use samples::{Outcome, Sample, Samples, Series};
 
 use std::fs;

@@ -3,7 +3,7 @@
 mod cell;
 mod page;
 
-pub use page::Page;
+pub use page::{Page, Section};
 
 use std::time::Duration;
 
@@ -14,13 +14,17 @@ use crate::control::quoted;
 use crate::workload::{Bulk, Scale, Step, Workload};
 use cell::{Against, BulkAgainst, cell, count};
 
-/// The figures as tables, one section for each round-trip time.
-pub fn to_markdown(plan: &Plan, samples: &Samples) -> String {
-    plan.rtts.iter().map(|rtt| section(plan, samples, *rtt)).collect::<Vec<_>>().join("\n")
+/// The figures as tables, a section for each length of wire; `conditions` is what one must know to read them.
+pub fn to_markdown(plan: &Plan, samples: &Samples, conditions: &str) -> Vec<Section> {
+    let section = |rtt: &Duration| Section {
+        heading: wire(plan, *rtt),
+        text: format!("{conditions}\n\n{}", tables(plan, samples, *rtt)),
+    };
+    plan.rtts.iter().map(section).collect()
 }
 
-fn section(plan: &Plan, samples: &Samples, rtt: Duration) -> String {
-    let mut out = format!("### {}\n\n", wire(plan, rtt));
+fn tables(plan: &Plan, samples: &Samples, rtt: Duration) -> String {
+    let mut out = String::new();
     let shown: Vec<Peer> = Peer::ALL.into_iter().filter(|peer| plan.peers.contains(peer)).collect();
     out.push_str(&header(&shown, "work"));
     for (workload, step) in measured(plan, samples, rtt) {

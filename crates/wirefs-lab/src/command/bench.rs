@@ -45,7 +45,7 @@ pub(crate) struct BenchArguments {
     /// The wirefs program; without it, the one beside this program.
     #[arg(long, value_name = "PROGRAM")]
     wirefs: Option<PathBuf>,
-    /// Writes the table into this page, between its markers, instead of to standard output.
+    /// Writes the tables into this page, between its markers, instead of to standard output; those of other lengths stay.
     #[arg(long, value_name = "PAGE", conflicts_with = "only")]
     out: Option<PathBuf>,
     /// Writes every single run as JSON to this file.
@@ -78,10 +78,10 @@ pub(crate) fn run(arguments: &BenchArguments) -> anyhow::Result<ExitCode> {
     if let Some(file) = &arguments.json {
         fs::write(file, bench::to_json(&samples)).with_context(|| format!("write {}", file.display()))?;
     }
-    let text = format!("{}\n\n{}", conditions(arguments, &plan), bench::to_markdown(&plan, &samples));
+    let sections = bench::to_markdown(&plan, &samples, &conditions(arguments, &plan));
     match page {
-        Some(page) => page.write(&text)?,
-        None => println!("{text}"),
+        Some(page) => page.write(&sections)?,
+        None => sections.iter().for_each(|section| println!("{section}")),
     }
     Ok(ExitCode::from(u8::from(has_failures(&samples))))
 }

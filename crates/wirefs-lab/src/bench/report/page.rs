@@ -1,5 +1,6 @@
 //! A page of the documentation, part of which a benchmark writes.
 
+use std::fmt;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -10,11 +11,30 @@ const BEGIN: &str = "<!-- bench: begin (written by `wirefs-lab bench`; do not ed
 const END: &str = "<!-- bench: end -->";
 const FIRST: &str = "# Benchmarks\n\n";
 
-/// A page whose text between two marker comments is replaced, and whose other text is the authors'.
+/// How the heading of a section begins.
+const HEADING: &str = "### ";
+
+/// What was measured over one wire.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Section {
+    /// Which wire.
+    pub heading: String,
+    /// Paragraphs and tables, without headings.
+    pub text: String,
+}
+
+impl fmt::Display for Section {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(out, "{HEADING}{}\n\n{}", self.heading, self.text.trim_end())
+    }
+}
+
+/// A page that has sections between two marker comments, and whose other text is the authors'.
 #[derive(Debug)]
 pub struct Page {
     path: PathBuf,
     before: String,
+    sections: Vec<Section>,
     after: String,
 }
 
@@ -29,52 +49,88 @@ impl Page {
             Err(error) if error.kind() == ErrorKind::NotFound => format!("{FIRST}{BEGIN}\n{END}\n"),
             read => read.map_err(|error| LabError::io(format!("read {}", path.display()), error))?,
         };
-        let (before, after) =
-            split(&text).ok_or_else(|| LabError::Page { path: path.to_owned(), begin: BEGIN, end: END })?;
-        Ok(Page { path: path.to_owned(), before: before.to_owned(), after: after.to_owned() })
+        Page::parse(path, &text).ok_or_else(|| LabError::Page {
+            path: path.to_owned(),
+            begin: BEGIN,
+            end: END,
+        })
     }
 
-    /// Writes the page with `text` between its markers.
+    fn parse(path: &Path, text: &str) -> Option<Page> {
+        let (before, marked, after) = split(text)?;
+        Some(Page {
+            path: path.to_owned(),
+            before: before.to_owned(),
+            sections: sections(marked),
+            after: after.to_owned(),
+        })
+    }
+
+    /// Writes the page with these sections, each in the place of the one of the same heading, or last.
     ///
     /// # Errors
     /// [`LabError::Io`].
-    pub fn write(&self, text: &str) -> Result<(), LabError> {
-        fs::write(&self.path, self.with(text))
-            .map_err(|error| LabError::io(format!("write {}", self.path.display()), error))
+    pub fn write(self, measured: &[Section]) -> Result<(), LabError> {
+        let path = self.path.clone();
+        fs::write(&path, self.with(measured))
+            .map_err(|error| LabError::io(format!("write {}", path.display()), error))
     }
 
-    fn with(&self, text: &str) -> String {
-        format!("{}{BEGIN}\n{}\n{END}{}", self.before, text.trim_end(), self.after)
+    fn with(self, measured: &[Section]) -> String {
+        let mut sections = self.sections;
+        for section in measured {
+            match sections.iter_mut().find(|known| known.heading == section.heading) {
+                Some(known) => *known = section.clone(),
+                None => sections.push(section.clone()),
+            }
+        }
+        let text: Vec<String> = sections.iter().map(Section::to_string).collect();
+        format!("{}{BEGIN}\n{}{END}{}", self.before, text.join("\n"), self.after)
     }
 }
 
-/// What stands before and after the marked part.
-fn split(text: &str) -> Option<(&str, &str)> {
+/// The sections of a text; what stands before the first belongs to none, and goes.
+fn sections(text: &str) -> Vec<Section> {
+    let before = format!("\n{HEADING}");
+    let parts = text.split(&before).skip(1);
+    let section = |part: &str| {
+        let (heading, text) = part.split_once('\n').unwrap_or((part, ""));
+        Section { heading: heading.to_owned(), text: text.trim().to_owned() }
+    };
+    parts.map(section).collect()
+}
+
+/// What stands before, in and after the marked part.
+fn split(text: &str) -> Option<(&str, &str, &str)> {
     let (before, rest) = text.split_once(BEGIN)?;
-    let (_, after) = rest.split_once(END)?;
+    let (marked, after) = rest.split_once(END)?;
     let once = !after.contains(BEGIN) && !after.contains(END) && !before.contains(END);
-    once.then_some((before, after))
+    once.then_some((before, marked, after))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn page(text: &str) -> Option<Page> {
-        let (before, after) = split(text)?;
-        Some(Page { path: PathBuf::new(), before: before.to_owned(), after: after.to_owned() })
+    fn section(heading: &str, text: &str) -> Section {
+        Section { heading: heading.to_owned(), text: text.to_owned() }
     }
 
     #[test]
-    fn only_what_is_between_the_markers_changes() {
-        let page = page(&format!("intro\n{BEGIN}\nold\n{END}\noutro\n")).unwrap();
-        assert_eq!(page.with("new\n\n"), format!("intro\n{BEGIN}\nnew\n{END}\noutro\n"));
+    fn only_the_sections_that_were_measured_change() {
+        let old = "old\n\n### RTT 0 ms\n\none\n\n### RTT 85 ms\n\ntwo\n";
+        let page = Page::parse(Path::new(""), &format!("intro\n{BEGIN}\n{old}{END}\noutro\n")).unwrap();
+        let with = page.with(&[section("RTT 85 ms", "new\n\n| table |\n"), section("RTT 10 ms", "last")]);
+        let text = "### RTT 0 ms\n\none\n\n### RTT 85 ms\n\nnew\n\n| table |\n\n### RTT 10 ms\n\nlast\n";
+        assert_eq!(with, format!("intro\n{BEGIN}\n{text}{END}\noutro\n"));
+        let again = Page::parse(Path::new(""), &with).unwrap();
+        assert_eq!(again.with(&[]), with);
     }
 
     #[test]
     fn a_page_without_one_pair_of_markers_is_refused() {
         for text in ["", BEGIN, END, &format!("{END}{BEGIN}"), &format!("{BEGIN}{END}{END}")] {
-            assert!(page(text).is_none(), "{text}");
+            assert!(split(text).is_none(), "{text}");
         }
     }
 }

@@ -38,7 +38,7 @@ fn a_section_shows_time_round_trips_and_ratio() {
     let mut samples = Samples::default();
     add(&mut samples, 85, "find", Peer::Local, done(15));
     add(&mut samples, 85, "find", Peer::Sshfs, done(20_415));
-    let text = section(&plan(), &samples, Duration::from_millis(85));
+    let text = tables(&plan(), &samples, Duration::from_millis(85));
     let row = "| find -size +1 over 2000 files in 100 directories, cold | 15.0 ms | – | 20.4 s · 240 RTT · × 1361 |";
     assert!(text.contains(row), "{text}");
     assert!(text.contains("cold | – | 7 · 2.00 KiB |"), "{text}");
@@ -52,13 +52,16 @@ fn a_transfer_shows_its_rate_and_a_stopped_step_its_limit() {
     add(&mut samples, 0, "bulk-read", Peer::Bare, done(500));
     add(&mut samples, 0, "bulk-read", Peer::Sshfs, Outcome::Stopped(Duration::from_secs(60)));
     let mut plan = plan();
-    let text = section(&plan, &samples, Duration::ZERO);
-    assert!(text.starts_with("### RTT 0 ms, plain veth pair\n"), "{text}");
+    let text = tables(&plan, &samples, Duration::ZERO);
+    let sections = to_markdown(&plan, &samples, "Quiet machine.");
+    let headings: Vec<&str> = sections.iter().map(|section| section.heading.as_str()).collect();
+    assert_eq!(headings, ["RTT 0 ms, plain veth pair", "RTT 85 ms"]);
+    assert_eq!(sections[0].text, format!("Quiet machine.\n\n{text}"));
     assert!(text.contains("| 500 ms · 536.9 MB/s | > 60.0 s (stopped) |"), "{text}");
 
     plan.peers.push(Peer::Wirefs);
     add(&mut samples, 0, "bulk-read", Peer::Wirefs, done(1_000));
-    let text = section(&plan, &samples, Duration::ZERO);
+    let text = tables(&plan, &samples, Duration::ZERO);
     assert!(text.contains("(stopped) | 1.00 s · 268.4 MB/s · 50 % of bare · × 10.0 |"), "{text}");
 }
 
