@@ -11,6 +11,10 @@ const TRUST_FACTOR: u64 = 8;
 const TRUST_BYTES_MAX: u64 = 8 * 1024 * 1024;
 /// The kernel's own parallel reads arrive out of order by up to this much, in bytes.
 const REORDER_BYTES: u64 = 1024 * 1024;
+/// Who has read so much in sequence, in bytes, reads a large file once from its beginning to its end …
+const LONG_RUN_BYTES: u64 = 16 * 1024 * 1024;
+/// … and hardly comes back to what lies so far behind, in bytes.
+const BEHIND_BYTES: u64 = 4 * 1024 * 1024;
 
 /// One open file's reading pattern.
 #[derive(Clone, Copy, Debug, Default)]
@@ -20,6 +24,8 @@ pub struct ReadAhead {
     /// Bytes read in sequence.
     run: u64,
     window: u64,
+    /// Up to where it was told that the reader has passed.
+    passed: u64,
 }
 
 impl ReadAhead {
@@ -34,7 +40,7 @@ impl ReadAhead {
             near && end.saturating_add(REORDER_BYTES) >= self.next
         };
         if !sequential {
-            *self = ReadAhead { next: end, run: 0, window: 0 };
+            *self = ReadAhead { next: end, run: 0, window: 0, passed: end };
             return end;
         }
         self.run = self.run.saturating_add(end - start);
@@ -43,6 +49,17 @@ impl ReadAhead {
         let most = (2 * wire_bytes).max(trusted).clamp(4 * WINDOW_BYTES_MIN, WINDOW_BYTES_MAX);
         self.window = (self.window * 2).clamp(WINDOW_BYTES_MIN, most);
         self.next.saturating_add(self.window)
+    }
+
+    /// What a reader of much in sequence has left far behind since this was last asked. It will hardly come back, and the kernel has
+    /// these pages.
+    pub fn left_behind(&mut self) -> Option<(u64, u64)> {
+        let to = self.next.saturating_sub(BEHIND_BYTES);
+        if self.run < LONG_RUN_BYTES || to <= self.passed {
+            return None;
+        }
+        let from = std::mem::replace(&mut self.passed, to);
+        Some((from, to))
     }
 }
 

@@ -20,9 +20,12 @@ use wirefs_op::message::get::{GetMode, Tget};
 use wirefs_op::message::target::Place;
 use wirefs_op::{Errno, Kind};
 use wirefs_server::Replies;
+use wirefs_slab::Slab;
 
 /// The least that is read at once, in bytes: what tells no size (a file of `/proc`) may still have contents.
 const READ_BYTES_MIN: usize = 4096;
+/// From how much is left of a file, in bytes, a piece of it is read into memory that is used again.
+const LARGE_BYTES: u64 = 64 * 1024;
 
 impl Session {
     pub(crate) fn get(&self, request: &Tget, replies: &mut dyn Replies) -> Result<(), Failure> {
@@ -145,9 +148,14 @@ fn read(request: &Tget, file: &OpenFile, pieces: &mut Pieces<'_>) -> Result<(), 
         return pieces.end_without_whole();
     }
     let mut offset = request.offset;
+    let mut slab = None;
     loop {
         let bytes_max = pieces.piece_bytes_max();
-        let bytes = read_piece(file, offset, bytes_max, size)?;
+        let bytes = if size.saturating_sub(offset) >= LARGE_BYTES {
+            read_large_piece(file, offset, bytes_max, slab.get_or_insert_default())?
+        } else {
+            read_piece(file, offset, bytes_max, size)?
+        };
         offset += bytes.len() as u64;
         let is_at_end = bytes.len() < bytes_max || offset >= size;
         if request.mode.has(GetMode::WHOLE) && !is_at_end {
@@ -157,6 +165,32 @@ fn read(request: &Tget, file: &OpenFile, pieces: &mut Pieces<'_>) -> Result<(), 
             return Ok(());
         }
     }
+}
+
+/// As [`read_piece`], into memory that has been used before: the kernel zeroes fresh pages, which takes longer than to fill them.
+fn read_large_piece(
+    file: &OpenFile,
+    offset: u64,
+    bytes_max: usize,
+    slab: &mut Slab,
+) -> Result<Bytes, Failure> {
+    if i64::try_from(offset).is_err() {
+        return Err(Errno::Invalid.into());
+    }
+    if slab.room_bytes() < bytes_max {
+        *slab = Slab::new();
+    }
+    let mut filled = 0;
+    while filled < bytes_max {
+        let Some(room) = slab.room().get_mut(..bytes_max - filled) else { break };
+        let count = uninterrupted(|| rustix::io::pread(file, &mut *room, offset + filled as u64))?;
+        if count == 0 {
+            break;
+        }
+        slab.filled(count);
+        filled += count;
+    }
+    Ok(slab.share(filled))
 }
 
 /// Reads until `bytes_max` or the end of the file. Fewer bytes than asked mean the end.

@@ -50,3 +50,26 @@ fn the_kernels_reordered_reads_do_not_break_a_run() {
         assert!(ahead.wanted(i * BLOCK, (i + 1) * BLOCK, 0) > (i + 1) * BLOCK);
     }
 }
+
+#[test]
+fn a_reader_of_much_in_sequence_leaves_behind_each_byte_once() {
+    let mut ahead = ReadAhead::default();
+    let (mut left, mut end) = (0, 0);
+    while end < 64 << 20 {
+        ahead.wanted(end, end + BLOCK, 0);
+        end += BLOCK;
+        let Some((from, to)) = ahead.left_behind() else { continue };
+        assert!(end >= LONG_RUN_BYTES && from == left && to == end - BEHIND_BYTES);
+        left = to;
+    }
+    assert_eq!(left, end - BEHIND_BYTES);
+    // It begins anew elsewhere: nothing in between was read by it.
+    let far = 500 << 20;
+    ahead.wanted(far, far + BLOCK, 0);
+    end = far + BLOCK;
+    while end < far + LONG_RUN_BYTES + 2 * BLOCK {
+        ahead.wanted(end, end + BLOCK, 0);
+        end += BLOCK;
+    }
+    assert!(ahead.left_behind().is_some_and(|(from, _)| from >= far));
+}

@@ -12,6 +12,10 @@ const NOTES_MAX: usize = 65_536;
 /// Contents that are remembered whatever names and listings take, in bytes, if so much is allowed at all.
 const LEAST_BYTES: usize = 1024 * 1024;
 
+/// A hole that is remembered, in bytes at most: it takes as much room as data.
+const HOLE_BYTES_MAX: u64 = 1024 * 1024;
+static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
+
 /// How much is remembered, and in which order it is to be forgotten.
 #[derive(Debug)]
 pub(super) struct Remembered {
@@ -59,6 +63,11 @@ impl Files {
         }
     }
 
+    /// Forgets a part of a file's contents, which is as good as ever.
+    pub(crate) fn forget_part(&mut self, node: NodeId, from: u64, to: u64) {
+        self.change_ranges(node, |ranges| ranges.remove(from, to));
+    }
+
     /// Forgets contents that were fetched ahead, unless somebody has come to use them.
     pub(crate) fn forget_ahead(&mut self, node: NodeId) {
         if !self.open.is_open(node) && !self.is_writing(node) {
@@ -78,6 +87,20 @@ impl Files {
         self.change_ranges(node, |ranges| ranges.insert(offset, data));
         self.remembered.notes.push_back((node, offset, end));
         self.shrink();
+    }
+
+    /// Remembers that nothing is between the end of a file and what was put behind it: that reads as zeros.
+    pub(crate) fn remember_hole(&mut self, node: NodeId, from: u64, to: u64) {
+        if to.saturating_sub(from) > HOLE_BYTES_MAX {
+            return;
+        }
+        let mut at = from;
+        while at < to {
+            let end = to.min(at + ZEROS.len() as u64);
+            let zeros = Bytes::from_static(&ZEROS).slice(..(end - at) as usize);
+            self.remember_stored(node, at, &zeros);
+            at = end;
+        }
     }
 
     /// Notes what is read from now on, for [`Files::take_read`].

@@ -17,6 +17,8 @@ pub(crate) struct Open {
     /// An fd has been asked for.
     pub(crate) fd_asked: bool,
     pub(crate) ahead: ReadAhead,
+    /// How it is written to.
+    pub(crate) written: ReadAhead,
     /// All that it held when it was opened, and its size then, as long as it has no fd.
     pub(crate) as_opened: Option<(Ranges, u64)>,
     /// The name by which it was opened, where it is published if the file has another by then; `None`: it lost that by our own doing.
@@ -66,6 +68,7 @@ impl OpenFiles {
             how,
             fd_asked: false,
             ahead,
+            written: ahead,
             as_opened: None,
             opened_by: None,
             copy: None,

@@ -130,6 +130,10 @@ pub(crate) fn was_set(client: &mut Client, setting: Setting, sent: Time, put: Rp
     client.files.write_answered(node, 0);
     if let Some(size) = size {
         client.files.truncate_contents(node, size);
+        let before = client.names.node(node).filter(|_| client.ahead.foresees).map(|known| known.stat.size);
+        if let Some(before) = before.filter(|_| client.config.mode.fetch.is_kept()) {
+            client.files.remember_hole(node, before, size);
+        }
     }
     let foreign = took_effect(client, node, Some(put.before), put.stat.as_ref(), sent);
     if let Some(stat) = put.stat.as_ref().filter(|_| size.is_none()) {

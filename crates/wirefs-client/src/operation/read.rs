@@ -81,6 +81,7 @@ fn read(
         Some(answer) => {
             client.counters.data_hits += 1;
             client.answer(call, answer);
+            forget_behind(client, node, handle);
         }
         None => client.counters.data_misses += 1,
     }
@@ -110,6 +111,17 @@ fn read(
         fetch::ask(client, node, handle, (end, wanted), false)?;
     }
     Ok(())
+}
+
+/// What is read once from its beginning to its end would push out all else that is remembered, and takes fresh memory for each byte.
+fn forget_behind(client: &mut Client, node: NodeId, handle: Handle) {
+    if client.files.is_writing(node) || !client.files.may_kernel_have(node) {
+        return;
+    }
+    let behind = client.files.open_mut(handle).and_then(|open| open.ahead.left_behind());
+    if let Some((from, to)) = behind {
+        client.files.forget_part(node, from, to);
+    }
 }
 
 pub(crate) fn exactly(

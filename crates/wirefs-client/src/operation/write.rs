@@ -93,6 +93,7 @@ pub(crate) fn start(
         appends(client, node);
     } else {
         took_local_effect(client, node, offset, &data, is_ahead);
+        forget_behind(client, node, handle, (offset, offset + data.len() as u64));
     }
     if gathers {
         gather::add(client, node, handle, offset, &data, kill_privileges);
@@ -210,6 +211,7 @@ fn took_local_effect(client: &mut Client, node: NodeId, offset: u64, data: &Byte
     if is_ahead {
         client.shows_own(node);
     }
+    let before = client.names.node(node).filter(|_| is_ahead).map(|known| known.stat.size);
     if let Some(known) = client.names.node_mut(node) {
         known.stat.size = known.stat.size.max(end);
         if is_ahead {
@@ -224,7 +226,22 @@ fn took_local_effect(client: &mut Client, node: NodeId, offset: u64, data: &Byte
     }
     client.names.changing(node, client.now);
     if client.config.mode.fetch.is_kept() {
+        if let Some(size) = before {
+            client.files.remember_hole(node, size, offset);
+        }
         client.files.remember_written(node, offset, data.clone());
+    }
+}
+
+/// As of what is read in sequence: what was written far behind is not remembered. Who reads it nevertheless, and not from the kernel's
+/// pages, asks the server behind these writes.
+fn forget_behind(client: &mut Client, node: NodeId, handle: Handle, (start, end): (u64, u64)) {
+    let behind = client.files.open_mut(handle).and_then(|open| {
+        open.written.wanted(start, end, 0);
+        open.written.left_behind()
+    });
+    if let Some((from, to)) = behind {
+        client.files.forget_part(node, from, to);
     }
 }
 

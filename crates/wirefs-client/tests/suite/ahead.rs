@@ -79,6 +79,30 @@ fn a_lone_mount_makes_writes_closes_and_looks_without_waiting() {
     assert_eq!(world.seats[0].client.snapshot().ahead.late_count, 0);
 }
 
+/// As assemblers and linkers do, which leave room for headers and read the page that they write to.
+#[test]
+fn what_a_lone_mount_has_left_out_of_its_file_reads_as_zeros_without_waiting() {
+    let mut world = lone();
+    let file = at_once(&mut world, |world| {
+        let created =
+            world.ask(0, Call::Create { parent: ROOT, name: b"f", mode: 0o644, umask: 0, how: NEW });
+        let (file, opened) = (entry(created.clone()).node, handle(created));
+        let read = |offset| Call::Read { node: file, handle: opened, offset, count: 4096 };
+        for (offset, text) in [(0, b"head"), (10, b"text")] {
+            world.ask(0, write(file, opened, offset, text));
+        }
+        assert_eq!(data(world.ask(0, read(0)))[..], *b"head\0\0\0\0\0\0text");
+        let set = SetStat { size: Some(16), ..SetStat::default() };
+        world.ask(0, Call::Setattr { node: file, handle: None, set, kill_privileges: false });
+        assert_eq!(data(world.ask(0, read(9)))[..], *b"\0text\0\0");
+        world.close(0, file, opened);
+        file
+    });
+    world.settle();
+    assert_eq!(read_all(&mut world, 0, file), b"head\0\0\0\0\0\0text\0\0");
+    assert_eq!(world.seats[0].client.snapshot().ahead.late_count, 0);
+}
+
 #[test]
 fn what_a_lone_mount_has_shown_of_a_file_stays_so_when_the_server_has_it() {
     let mut world = lone();
