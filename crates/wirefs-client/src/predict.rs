@@ -7,7 +7,7 @@ mod rights;
 
 use crate::ahead::{Made, Unconfirmed};
 use crate::core::{Client, Output};
-use crate::operation::{Pending, attributes, link, make, remove, rename};
+use crate::operation::{Pending, attributes, link, make, remove, rename, write};
 use wirefs_cache::NodeId;
 use wirefs_op::message::put::{PutMode, Rput, Tput};
 use wirefs_op::message::target::NOFD;
@@ -60,6 +60,15 @@ fn go(client: &mut Client, request: Request, pending: Pending, foreseen: Foresee
     }
     let unconfirmed = Unconfirmed { nodes: foreseen.nodes, names: foreseen.names, makes: None, path, what };
     client.ahead.unconfirmed.insert(number, unconfirmed);
+    let changed = match &pending {
+        Pending::Setattr(setting) => Some(setting.node),
+        Pending::Rename(renaming) => renaming.moved(),
+        Pending::Link(linking) => Some(linking.node),
+        _ => None,
+    };
+    if let Some(node) = changed {
+        write::begins(client, node, 0);
+    }
     let now = client.now;
     client.ahead.foresees = true;
     match (pending, foreseen.reply) {

@@ -1,5 +1,6 @@
 //! Changes that are answered and not confirmed, and the names that they are about.
 
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use wirefs_cache::NodeId;
 use wirefs_op::TreePath;
@@ -31,12 +32,17 @@ pub(crate) struct AllUnconfirmed {
     changes: BTreeMap<u64, Unconfirmed>,
     /// The names in them, by directory, and how many of them each is in.
     names: BTreeMap<NodeId, BTreeMap<Vec<u8>, usize>>,
+    /// The objects of those that are about attributes, likewise.
+    objects: BTreeMap<NodeId, usize>,
 }
 
 impl AllUnconfirmed {
     pub(crate) fn insert(&mut self, number: u64, change: Unconfirmed) {
         for (dir, name) in &change.names {
             *self.names.entry(*dir).or_default().entry(name.clone()).or_default() += 1;
+        }
+        for node in objects(&change) {
+            *self.objects.entry(*node).or_default() += 1;
         }
         self.changes.insert(number, change);
     }
@@ -45,15 +51,13 @@ impl AllUnconfirmed {
         let change = self.changes.remove(&number)?;
         for (dir, name) in &change.names {
             let Some(names) = self.names.get_mut(dir) else { continue };
-            if let Some(count) = names.get_mut(name) {
-                *count -= 1;
-                if *count == 0 {
-                    names.remove(name);
-                }
-            }
+            count_down(names, name);
             if names.is_empty() {
                 self.names.remove(dir);
             }
+        }
+        for node in objects(&change) {
+            count_down(&mut self.objects, node);
         }
         Some(change)
     }
@@ -65,8 +69,25 @@ impl AllUnconfirmed {
         }
     }
 
-    /// Whether any is about this name.
+    /// Whether any is about this name in a directory, or about the directory's attributes, which say who gets to the name.
     pub(crate) fn is_about(&self, dir: NodeId, name: &[u8]) -> bool {
-        self.names.get(&dir).is_some_and(|names| names.contains_key(name))
+        self.objects.contains_key(&dir) || self.names.get(&dir).is_some_and(|names| names.contains_key(name))
+    }
+}
+
+/// What a change is about that is about no name.
+fn objects(change: &Unconfirmed) -> &[NodeId] {
+    if change.names.is_empty() { &change.nodes } else { &[] }
+}
+
+fn count_down<K: Ord, Q: Ord + ?Sized>(counts: &mut BTreeMap<K, usize>, key: &Q)
+where
+    K: Borrow<Q>,
+{
+    if let Some(count) = counts.get_mut(key) {
+        *count -= 1;
+        if *count == 0 {
+            counts.remove(key);
+        }
     }
 }

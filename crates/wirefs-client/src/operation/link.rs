@@ -38,8 +38,8 @@ pub(crate) fn start(
     name: &[u8],
 ) -> Result<(), Errno> {
     let link = Tlink { target: client.target(node, None)?, to: client.place(parent, name)? };
-    super::write::begins(client, node, 0);
-    client.send(Request::Link(link), Pending::Link(Linking { call, node, parent, name: name.to_vec() }));
+    let linking = Linking { call, node, parent, name: name.to_vec() };
+    client.send_change(node, Request::Link(link), Pending::Link(linking));
     Ok(())
 }
 

@@ -81,7 +81,6 @@ fn read(
         Some(answer) => {
             client.counters.data_hits += 1;
             client.answer(call, answer);
-            forget_behind(client, node, handle);
         }
         None => client.counters.data_misses += 1,
     }
@@ -97,6 +96,7 @@ fn read(
         }
         None => end,
     };
+    forget_behind(client, node, handle);
     if missing {
         client.files.contents(node).readers.push(reader);
         let asked = fetch::ask(client, node, handle, (offset, end), true);

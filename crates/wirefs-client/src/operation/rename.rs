@@ -23,6 +23,11 @@ impl Renaming {
         [self.from.clone(), self.to.clone()]
     }
 
+    /// What is moved, where that is known.
+    pub(crate) fn moved(&self) -> Option<NodeId> {
+        self.moved
+    }
+
     /// The name that what is moved takes.
     pub(crate) fn replaced(&self) -> (NodeId, Vec<u8>) {
         self.to.clone()
@@ -41,12 +46,13 @@ pub(crate) fn start(
     let rename = Trename { from: client.place(from.0, from.1)?, to: client.place(to.0, to.1)?, flags };
     open::keep_alive(client, to.0, to.1);
     let moved = client.names.child(from.0, from.1);
-    if let Some(moved) = moved {
-        super::write::begins(client, moved, 0);
-    }
     let renaming =
         Renaming { call, from: (from.0, from.1.to_vec()), to: (to.0, to.1.to_vec()), flags, moved };
-    client.send(Request::Rename(rename), Pending::Rename(renaming));
+    let (request, pending) = (Request::Rename(rename), Pending::Rename(renaming));
+    match moved {
+        Some(moved) => client.send_change(moved, request, pending),
+        None => client.send(request, pending),
+    }
     Ok(())
 }
 

@@ -2,11 +2,11 @@
 
 use crate::config;
 use crate::deeds::{NEW, READ, data, entry, getattr, handle, is_absent, listing, readdir, write};
-use crate::world::{STEADY, World};
+use crate::world::{Delays, STEADY, World};
 use std::time::Duration;
 use wirefs_client::Config;
 use wirefs_client::call::{Answer, Call, NodeId, OpenHow, ROOT};
-use wirefs_op::{Errno, SetStat, SetTime, Timestamp};
+use wirefs_op::{Errno, Kind, SetStat, SetTime, Timestamp};
 
 fn journaling() -> Config {
     Config { journal: true, day: Timestamp { secs: 1_700_000_000, nanos: 0 }, ..config("lease") }
@@ -14,7 +14,10 @@ fn journaling() -> Config {
 
 /// One client, which has been told that it is alone, and knows the root.
 fn lone() -> World {
-    let mut world = World::new(1, journaling(), 1, STEADY);
+    alone(World::new(1, journaling(), 1, STEADY))
+}
+
+fn alone(mut world: World) -> World {
     list(&mut world, 0, ROOT);
     world.pass(Duration::from_secs(1));
     assert!(world.seats[0].client.snapshot().ahead.is_alone);
@@ -321,4 +324,76 @@ fn nothing_is_left_to_the_next_mount_that_the_server_does_not_have() {
     world.settle();
     world.seats[0].client.lost(world.now);
     assert_eq!(world.seats[0].client.export().len(), 1);
+}
+
+#[test]
+fn a_look_at_another_file_does_not_wait_until_an_archive_is_at_the_server() {
+    // A server that takes 10 ms for each request: 3 s for the archive.
+    let world = World::new(1, journaling(), 1, Delays { server: (10_000, 10_000), ..STEADY });
+    let contents = [7; 300_000];
+    for dir in ["open", "guarded"] {
+        world.make(dir, Kind::Directory, b"");
+        world.make(&format!("{dir}/file"), Kind::File, &contents);
+    }
+    let mut world = alone(world);
+    let [open, guarded] = [b"open".as_slice(), b"guarded"].map(|name| world.lookup(0, ROOT, name));
+    let [seen, hidden] = [open, guarded].map(|dir| {
+        list(&mut world, 0, dir);
+        world.lookup(0, dir, b"file")
+    });
+    at_once(&mut world, |world| {
+        let dir = world.directory(0, ROOT, b"unpacked");
+        for index in 0..100 {
+            world.file(0, dir, format!("f{index}").as_bytes(), b"x");
+        }
+        // It is about who gets to the other files.
+        let set = SetStat { mode: Some(0o700), ..SetStat::default() };
+        world.ask(0, Call::Setattr { node: guarded, handle: None, set, kill_privileges: false });
+    });
+    let mut read = |file| {
+        let began = world.now;
+        assert_eq!(read_all(&mut world, 0, file), contents);
+        world.now.since(began)
+    };
+    let (took, took_behind) = (read(seen), read(hidden));
+    assert!(
+        took < Duration::from_secs(1) && took_behind > Duration::from_secs(2),
+        "{took:?}, {took_behind:?}"
+    );
+    world.settle();
+    assert_eq!(world.seats[0].client.snapshot().ahead.late_count, 0);
+}
+
+#[test]
+fn what_was_there_before_is_renamed_linked_set_and_removed_without_waiting_too() {
+    let world = World::new(1, journaling(), 1, STEADY);
+    world.make("d", Kind::Directory, b"");
+    for name in ["d/one", "d/two", "d/three"] {
+        world.make(name, Kind::File, name.as_bytes());
+    }
+    let mut world = alone(world);
+    let dir = world.lookup(0, ROOT, b"d");
+    list(&mut world, 0, dir);
+    let [one, two, three] = [b"one".as_slice(), b"two", b"three"].map(|name| world.lookup(0, dir, name));
+    at_once(&mut world, |world| {
+        assert_eq!(world.ask(0, rename(dir, b"one", ROOT, b"uno")), Answer::Done);
+        let set = SetStat { mode: Some(0o600), size: Some(3), ..SetStat::default() };
+        for node in [one, two] {
+            let answer = world.ask(0, Call::Setattr { node, handle: None, set, kill_privileges: false });
+            let Answer::Attr(stat, _) = answer else { panic!("{answer:?}") };
+            assert_eq!((stat.mode, stat.size), (0o600, 3));
+        }
+        let linked = entry(world.ask(0, Call::Link { node: two, parent: ROOT, name: b"dos" }));
+        assert_eq!(linked.stat.nlink, 2);
+        assert_eq!(world.ask(0, rename(dir, b"three", dir, b"two")), Answer::Done);
+        assert_eq!(list(world, 0, dir), [b"two"]);
+        assert_eq!(world.lookup(0, dir, b"two"), three);
+        assert_eq!(world.ask(0, unlink(dir, b"two")), Answer::Done);
+    });
+    world.settle();
+    assert_eq!(world.seats[0].client.snapshot().ahead.late, []);
+    assert_eq!(list(&mut world, 0, ROOT), [b"d".as_slice(), b"dos", b"uno"]);
+    let [uno, dos] = [b"uno".as_slice(), b"dos"].map(|name| world.lookup(0, ROOT, name));
+    assert_eq!((uno, dos), (one, two));
+    assert_eq!([one, two].map(|node| read_all(&mut world, 0, node)), [b"d/o", b"d/t"]);
 }

@@ -1,9 +1,16 @@
 //! Short words for calls.
 
-use crate::world::World;
+use crate::world::{World, serve};
 use bytes::Bytes;
 use wirefs_client::call::{Answer, Call, Entry, Handle, Listed, NodeId, OpenHow, WriteData};
-use wirefs_op::Errno;
+use wirefs_op::message::put::{Create, PutMode, Tput};
+use wirefs_op::message::target::Target;
+use wirefs_op::wire::Data;
+use wirefs_op::{Cred, Errno, Kind, Reply, Request, SetStat, TreePath};
+use wirefs_server::{SessionKey, Tree as _};
+
+/// Who makes what is there before anybody mounts it.
+const MAKER: SessionKey = SessionKey(900);
 
 pub(crate) const READ: OpenHow = OpenHow {
     read: true,
@@ -66,6 +73,27 @@ pub(crate) fn is_absent(answer: &Answer) -> bool {
 }
 
 impl World {
+    /// What no client has made or seen.
+    pub(crate) fn make(&self, path: &str, kind: Kind, contents: &[u8]) {
+        self.tree.attach(MAKER, &TreePath::root()).unwrap();
+        let put = |mode, create, offset, data: &[u8]| Tput {
+            target: Target::at(TreePath::from_bytes(path.to_owned().into()).unwrap()),
+            mode,
+            create,
+            set: SetStat::default(),
+            offset,
+            data: Data(data.to_vec().into()),
+        };
+        let create = Create { kind, mode: 0o755, rdev: 0, cred: Cred::default() };
+        let mut puts = vec![put(PutMode::CREATE.and(PutMode::EXCLUSIVE), Some(create), 0, b"")];
+        let piece = |(index, piece): (usize, &[u8])| put(PutMode::DATA, None, (index << 20) as u64, piece);
+        puts.extend(contents.chunks(1 << 20).enumerate().map(piece));
+        for put in puts {
+            let made = serve(&self.tree, MAKER, Request::Put(put));
+            assert!(matches!(made[..], [Reply::Put(_)]), "{path}: {made:?}");
+        }
+    }
+
     /// A file with this contents, made and closed by a client.
     pub(crate) fn file(&mut self, seat: usize, parent: NodeId, name: &[u8], contents: &[u8]) -> NodeId {
         let created = self.ask(seat, create(parent, name));

@@ -1,42 +1,19 @@
 //! What is known takes no more memory than the user allows, whatever is walked, listed and read.
 
 use crate::config;
-use crate::deeds::{READ, data, handle, listing, readdir};
-use crate::world::{STEADY, World, serve};
+use crate::deeds::{NEW, READ, data, entry, handle, listing, readdir, write};
+use crate::world::{STEADY, World};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use wirefs_client::Config;
 use wirefs_client::call::{Call, CallId, Caller, NodeId, ROOT};
-use wirefs_op::message::put::{Create, PutMode, Tput};
-use wirefs_op::message::target::Target;
-use wirefs_op::wire::Data;
-use wirefs_op::{Cred, Kind, Reply, Request, SetStat, TreePath};
-use wirefs_server::{SessionKey, Tree as _};
+use wirefs_op::Kind;
 
 /// As much for 20,000 entries as the usual 256 MiB are for a million.
 const BYTES_MAX: usize = 5 * 1024 * 1024;
 const ENTRIES: usize = 20_000;
-/// Who makes the trees.
-const MAKER: SessionKey = SessionKey(900);
-
 fn world() -> World {
-    let world = World::new(1, Config { cache_bytes_max: BYTES_MAX, ..config("lease") }, 1, STEADY);
-    world.tree.attach(MAKER, &TreePath::root()).unwrap();
-    world
-}
-
-fn make(world: &World, path: &str, kind: Kind, contents: &[u8]) {
-    let create = Create { kind, mode: 0o755, rdev: 0, cred: Cred::default() };
-    let put = Tput {
-        target: Target::at(TreePath::from_bytes(path.to_owned().into()).unwrap()),
-        mode: PutMode::CREATE.and(PutMode::EXCLUSIVE).and_if(!contents.is_empty(), PutMode::DATA),
-        create: Some(create),
-        set: SetStat::default(),
-        offset: 0,
-        data: Data(contents.to_vec().into()),
-    };
-    let made = serve(&world.tree, MAKER, Request::Put(put));
-    assert!(matches!(made[..], [Reply::Put(_)]), "{path}: {made:?}");
+    World::new(1, Config { cache_bytes_max: BYTES_MAX, ..config("lease") }, 1, STEADY)
 }
 
 /// A program that walks, and a kernel that keeps all names until it is to let go of them.
@@ -112,9 +89,9 @@ impl Walker {
 fn a_walk_over_many_directories_stays_within_its_memory() {
     let world = world();
     for dir in 0..20 {
-        make(&world, &format!("d{dir}"), Kind::Directory, b"");
+        world.make(&format!("d{dir}"), Kind::Directory, b"");
         for file in 1..ENTRIES / 20 {
-            make(&world, &format!("d{dir}/a-file-{file:05}"), Kind::File, b"");
+            world.make(&format!("d{dir}/a-file-{file:05}"), Kind::File, b"");
         }
     }
     let mut walker = Walker::new(world);
@@ -134,7 +111,7 @@ fn a_walk_over_many_directories_stays_within_its_memory() {
 fn one_directory_of_many_files_stays_within_its_memory() {
     let (world, files) = (world(), 8000);
     for file in 0..files {
-        make(&world, &format!("a-file-{file:05}"), Kind::File, b"");
+        world.make(&format!("a-file-{file:05}"), Kind::File, b"");
     }
     let mut walker = Walker::new(world);
     for _ in 0..2 {
@@ -145,9 +122,9 @@ fn one_directory_of_many_files_stays_within_its_memory() {
 #[test]
 fn a_long_directory_that_is_used_is_not_packed_at_each_call() {
     let (world, files) = (world(), 3000);
-    make(&world, "d", Kind::Directory, b"");
+    world.make("d", Kind::Directory, b"");
     for file in 0..files {
-        make(&world, &format!("d/a-file-{file:05}"), Kind::File, b"");
+        world.make(&format!("d/a-file-{file:05}"), Kind::File, b"");
     }
     let mut walker = Walker::new(world);
     assert_eq!(walker.walk(ROOT), files + 1);
@@ -165,7 +142,7 @@ fn a_long_directory_that_is_used_is_not_packed_at_each_call() {
 fn a_listing_that_many_programs_have_open_counts_once() {
     let (world, files) = (world(), 1000);
     for file in 0..files {
-        make(&world, &format!("a-file-{file:05}"), Kind::File, b"");
+        world.make(&format!("a-file-{file:05}"), Kind::File, b"");
     }
     let mut walker = Walker::new(world);
     assert_eq!(walker.walk(ROOT), files);
@@ -178,7 +155,7 @@ fn a_listing_that_many_programs_have_open_counts_once() {
     }
     assert_eq!(listings(world), once);
     // Others change the directory: it is known no more, and still open.
-    make(world, "another-file", Kind::File, b"");
+    world.make("another-file", Kind::File, b"");
     world.pass(Duration::from_secs(2));
     assert!(listings(world) > 0 && listings(world) <= once, "{}", listings(world));
     for handle in handles {
@@ -190,10 +167,10 @@ fn a_listing_that_many_programs_have_open_counts_once() {
 fn contents_make_room_for_names() {
     let world = world();
     let size = BYTES_MAX - 64 * 1024;
-    make(&world, "large", Kind::File, &vec![7; size]);
-    make(&world, "d", Kind::Directory, b"");
+    world.make("large", Kind::File, &vec![7; size]);
+    world.make("d", Kind::Directory, b"");
     for file in 0..2000 {
-        make(&world, &format!("d/a-file-{file:05}"), Kind::File, b"");
+        world.make(&format!("d/a-file-{file:05}"), Kind::File, b"");
     }
     let mut walker = Walker::new(world);
     walker.read(b"large", size as u64);
@@ -201,4 +178,39 @@ fn contents_make_room_for_names() {
     assert!(cached > BYTES_MAX / 2, "{cached} bytes are remembered");
     assert_eq!(walker.walk(ROOT), 2002);
     assert!(walker.world.seats[0].client.snapshot().cached_bytes < cached);
+}
+
+/// A large file that is read or written from its beginning to its end leaves room for what else is remembered.
+#[test]
+fn what_is_read_or_written_once_in_sequence_is_not_kept() {
+    const BYTES: u64 = 24 << 20;
+    const STEP: usize = 1 << 20;
+    // Of each file.
+    const LEFT_MAX: usize = 6 << 20;
+    let contents: Vec<u8> = (0..BYTES).map(|at| (at / 997) as u8).collect();
+    let mut world = World::new(1, config("lease"), 1, STEADY);
+    world.make("old", Kind::File, &contents);
+    let check = |world: &mut World, node: NodeId, files: usize| {
+        let opened = handle(world.ask(0, Call::Open { node, how: READ }));
+        for (index, piece) in contents.chunks(STEP).enumerate() {
+            let offset = (index * STEP) as u64;
+            let read = world.ask(0, Call::Read { node, handle: opened, offset, count: STEP as u32 });
+            assert_eq!(data(read), piece, "at {offset}");
+        }
+        world.close(0, node, opened);
+        let left = world.seats[0].client.snapshot().cached_bytes;
+        assert!(left <= files * LEFT_MAX, "{left} bytes");
+    };
+    let old = world.lookup(0, ROOT, b"old");
+    check(&mut world, old, 1);
+    check(&mut world, old, 1);
+    let created = world.ask(0, Call::Create { parent: ROOT, name: b"new", mode: 0o644, umask: 0, how: NEW });
+    let (new, opened) = (entry(created.clone()).node, handle(created));
+    for (index, piece) in contents.chunks(STEP).enumerate() {
+        world.ask(0, write(new, opened, (index * STEP) as u64, piece));
+    }
+    let left = world.seats[0].client.snapshot().cached_bytes;
+    assert!(left <= 2 * LEFT_MAX, "{left} bytes");
+    world.close(0, new, opened);
+    check(&mut world, new, 2);
 }
