@@ -62,9 +62,26 @@ pub struct LateError {
 #[derive(Clone, Copy, Debug)]
 struct Told {
     ino: u64,
+    atime: (Timestamp, Timestamp),
     mtime: (Timestamp, Timestamp),
     ctime: (Timestamp, Timestamp),
     blocks: (u64, u64),
+    /// A directory's, which each file system counts in its own way.
+    size: (u64, u64),
+}
+
+impl Told {
+    /// The server says `real`, and this is shown for it.
+    fn of(ino: u64, real: &Stat, shown: &Stat) -> Told {
+        Told {
+            ino,
+            atime: (real.atime, shown.atime),
+            mtime: (real.mtime, shown.mtime),
+            ctime: (real.ctime, shown.ctime),
+            blocks: (real.blocks, shown.blocks),
+            size: (real.size, shown.size),
+        }
+    }
 }
 
 fn shown<T: PartialEq>((real, shown): (T, T), is: T) -> T {
@@ -165,9 +182,11 @@ impl Ahead {
     /// The attributes as they were shown before the server had the object, as far as they are the same there.
     pub(crate) fn shown(&self, stat: &Stat) -> Stat {
         self.told.get(&stat.id).map_or(*stat, |told| Stat {
+            atime: shown(told.atime, stat.atime),
             mtime: shown(told.mtime, stat.mtime),
             ctime: shown(told.ctime, stat.ctime),
             // A file's come and go while its data find their places.
+            size: if stat.kind == Kind::Directory { shown(told.size, stat.size) } else { stat.size },
             blocks: if stat.kind == Kind::File { stat.blocks } else { shown(told.blocks, stat.blocks) },
             ..*stat
         })
@@ -384,11 +403,10 @@ impl Client {
     /// changed.
     pub(crate) fn caught_up(&mut self, before: &Stat, stat: &Stat) {
         let known = self.ahead.shown_ino(stat.id);
-        let of = |stat: &Stat| (stat.mtime, stat.ctime, stat.blocks);
+        let of = |stat: &Stat| (stat.atime, stat.mtime, stat.ctime, stat.blocks, stat.size);
         if known.is_some() || of(before) != of(stat) {
             let ino = known.unwrap_or_else(|| self.present(stat).id.ino);
-            let (mtime, ctime) = ((stat.mtime, before.mtime), (stat.ctime, before.ctime));
-            self.ahead.tell(stat.id, Told { ino, mtime, ctime, blocks: (stat.blocks, before.blocks) });
+            self.ahead.tell(stat.id, Told::of(ino, stat, before));
         }
     }
 
@@ -396,8 +414,7 @@ impl Client {
     pub(crate) fn identified(&mut self, node: NodeId, stat: &Stat) {
         let Some(before) = self.names.node(node).map(|known| known.stat) else { return };
         let ino = self.present(&before).id.ino;
-        let (mtime, ctime) = ((stat.mtime, before.mtime), (stat.ctime, before.ctime));
-        self.ahead.tell(stat.id, Told { ino, mtime, ctime, blocks: (stat.blocks, before.blocks) });
+        self.ahead.tell(stat.id, Told::of(ino, stat, &before));
         self.names.identified(node, stat.id);
         self.files.identified(node, before.version, stat.version);
         for (dir, name) in self.names.links(node) {

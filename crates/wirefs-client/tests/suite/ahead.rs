@@ -397,3 +397,23 @@ fn what_was_there_before_is_renamed_linked_set_and_removed_without_waiting_too()
     assert_eq!((uno, dos), (one, two));
     assert_eq!([one, two].map(|node| read_all(&mut world, 0, node)), [b"d/o", b"d/t"]);
 }
+
+/// The clocks of both sides differ, and the server has its own opinion on how much room something takes.
+#[test]
+fn what_was_shown_of_an_object_stays_when_the_server_has_it() {
+    let mut world = lone();
+    let made = world.ask(0, Call::Symlink { parent: ROOT, name: b"link", target: b"nowhere" });
+    let dir = world.directory(0, ROOT, b"d");
+    let nodes = [entry(made).node, dir, world.file(0, dir, b"f", b"text")];
+    let look = |world: &mut World| {
+        nodes.map(|node| {
+            let Answer::Attr(stat, _) = world.ask(0, getattr(node)) else { panic!("no attributes") };
+            (stat.id.ino, stat.size, stat.blocks, [stat.atime, stat.mtime, stat.ctime])
+        })
+    };
+    let before = look(&mut world);
+    world.settle();
+    world.pass(Duration::from_secs(2));
+    assert_eq!(world.seats[0].client.snapshot().ahead.changes, 0);
+    assert_eq!(look(&mut world), before);
+}
