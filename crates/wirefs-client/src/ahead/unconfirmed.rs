@@ -80,10 +80,7 @@ fn objects(change: &Unconfirmed) -> &[NodeId] {
     if change.names.is_empty() { &change.nodes } else { &[] }
 }
 
-fn count_down<K: Ord, Q: Ord + ?Sized>(counts: &mut BTreeMap<K, usize>, key: &Q)
-where
-    K: Borrow<Q>,
-{
+fn count_down<K: Ord + Borrow<Q>, Q: Ord + ?Sized>(counts: &mut BTreeMap<K, usize>, key: &Q) {
     if let Some(count) = counts.get_mut(key) {
         *count -= 1;
         if *count == 0 {
