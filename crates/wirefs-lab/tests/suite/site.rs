@@ -275,8 +275,17 @@ impl Site {
     }
 
     /// Waits until everything is at the server, and unmounts.
+    ///
+    /// What this process had open there a moment ago, a process that another of its threads is just starting may still have.
     pub(crate) fn unmount(&self, at: &Path) {
-        self.wirefs(&["umount", at.to_str().unwrap()]).succeeds();
+        wait_for("the mount to be free", || {
+            let ran = self.wirefs(&["umount", at.to_str().unwrap()]);
+            let is_in_use = ran.stderr.contains(" is in use: ");
+            if !is_in_use {
+                ran.succeeds();
+            }
+            !is_in_use
+        });
     }
 
     /// Whether the kernel has a mount there.
