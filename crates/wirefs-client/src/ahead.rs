@@ -15,7 +15,7 @@ use crate::core::{Client, Lane, Note, Output};
 use crate::operation::Pending;
 use std::collections::{BTreeMap, VecDeque};
 pub(crate) use unconfirmed::{AllUnconfirmed, Made, Unconfirmed};
-use wirefs_cache::{NodeId, ROOT};
+use wirefs_cache::NodeId;
 use wirefs_op::message::alone::Ralone;
 use wirefs_op::message::commit::{CommitScope, Tcommit};
 use wirefs_op::message::get::GetMode;
@@ -330,28 +330,20 @@ impl Client {
         }
     }
 
-    /// Requests that are not changes go behind those that are on their way: what they tell must have them in it. What asks for one
-    /// object overtakes those that are about others. Hands it back where it may be sent.
+    /// Requests that are not changes go behind those that are on their way: what they tell must have them in it. Hands it back where it
+    /// may be sent.
     pub(crate) fn behind(&mut self, mut request: Request, pending: Pending) -> Option<(Request, Pending)> {
         if !self.ahead.is_any() {
             return Some((request, pending));
         }
         let waits = match &mut request {
             Request::Get(get) => {
-                // A listing tells of more than what it is asked of.
-                let is_of_one = !matches!(pending, Pending::List(_));
-                if !(is_of_one && self.is_untouched(&get.target)) {
-                    get.mode = get.mode.and(GetMode::ORDERED);
-                }
+                get.mode = get.mode.and(GetMode::ORDERED);
                 false
             }
-            Request::Xattr(xattr) => {
-                matches!(xattr.action, XattrAction::Read | XattrAction::List)
-                    && !self.is_untouched(&xattr.target)
-            }
+            Request::Xattr(xattr) => matches!(xattr.action, XattrAction::Read | XattrAction::List),
             Request::Lock(lock) => matches!(lock.action, LockAction::Test | LockAction::Wait),
-            Request::Seek(seek) => !self.is_untouched(&seek.target),
-            Request::Find(_) => true,
+            Request::Seek(_) | Request::Find(_) => true,
             // What is not there yet is on some file system all the same, but only the server knows on which.
             Request::Statfs(statfs) => statfs.target.id.is_some_and(|id| id.provisional_number().is_some()),
             Request::Version(_)
@@ -373,22 +365,6 @@ impl Client {
         }
         self.ahead.held.push_back((request, pending, self.ahead.issued));
         None
-    }
-
-    /// Whether no change on its way is about this object, or any name on the way to it.
-    fn is_untouched(&self, target: &Target) -> bool {
-        let by_id = target.id.and_then(|id| self.names.of_file(id));
-        if by_id.is_none_or(|node| self.files.is_writing(node)) {
-            return false;
-        }
-        let mut at = ROOT;
-        for name in target.path.names() {
-            match self.names.child(at, name) {
-                Some(node) if !self.ahead.unconfirmed.is_about(at, name) => at = node,
-                Some(_) | None => return false,
-            }
-        }
-        by_id == Some(at)
     }
 
     /// Sends what waited for changes that are answered by now.

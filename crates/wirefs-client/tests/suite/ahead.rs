@@ -2,7 +2,7 @@
 
 use crate::config;
 use crate::deeds::{NEW, READ, data, entry, getattr, handle, is_absent, listing, readdir, write};
-use crate::world::{Delays, STEADY, World};
+use crate::world::{STEADY, World};
 use std::time::Duration;
 use wirefs_client::Config;
 use wirefs_client::call::{Answer, Call, NodeId, OpenHow, ROOT};
@@ -324,44 +324,6 @@ fn nothing_is_left_to_the_next_mount_that_the_server_does_not_have() {
     world.settle();
     world.seats[0].client.lost(world.now);
     assert_eq!(world.seats[0].client.export().len(), 1);
-}
-
-#[test]
-fn a_look_at_another_file_does_not_wait_until_an_archive_is_at_the_server() {
-    // A server that takes 10 ms for each request: 3 s for the archive.
-    let world = World::new(1, journaling(), 1, Delays { server: (10_000, 10_000), ..STEADY });
-    let contents = [7; 300_000];
-    for dir in ["open", "guarded"] {
-        world.make(dir, Kind::Directory, b"");
-        world.make(&format!("{dir}/file"), Kind::File, &contents);
-    }
-    let mut world = alone(world);
-    let [open, guarded] = [b"open".as_slice(), b"guarded"].map(|name| world.lookup(0, ROOT, name));
-    let [seen, hidden] = [open, guarded].map(|dir| {
-        list(&mut world, 0, dir);
-        world.lookup(0, dir, b"file")
-    });
-    at_once(&mut world, |world| {
-        let dir = world.directory(0, ROOT, b"unpacked");
-        for index in 0..100 {
-            world.file(0, dir, format!("f{index}").as_bytes(), b"x");
-        }
-        // It is about who gets to the other files.
-        let set = SetStat { mode: Some(0o700), ..SetStat::default() };
-        world.ask(0, Call::Setattr { node: guarded, handle: None, set, kill_privileges: false });
-    });
-    let mut read = |file| {
-        let began = world.now;
-        assert_eq!(read_all(&mut world, 0, file), contents);
-        world.now.since(began)
-    };
-    let (took, took_behind) = (read(seen), read(hidden));
-    assert!(
-        took < Duration::from_secs(1) && took_behind > Duration::from_secs(2),
-        "{took:?}, {took_behind:?}"
-    );
-    world.settle();
-    assert_eq!(world.seats[0].client.snapshot().ahead.late_count, 0);
 }
 
 #[test]
