@@ -14,7 +14,7 @@ mod unconfirmed;
 use crate::core::{Client, Lane, Note, Output};
 use crate::operation::Pending;
 use std::collections::{BTreeMap, VecDeque};
-pub(crate) use unconfirmed::{AllUnconfirmed, Made, Unconfirmed};
+pub(crate) use unconfirmed::{Made, Unconfirmed};
 use wirefs_cache::NodeId;
 use wirefs_op::message::alone::Ralone;
 use wirefs_op::message::commit::{CommitScope, Tcommit};
@@ -97,7 +97,8 @@ pub(crate) struct Ahead {
     shares: Option<u64>,
     /// A foreseen reply is being taken in.
     pub(crate) foresees: bool,
-    pub(crate) unconfirmed: AllUnconfirmed,
+    /// By their numbers.
+    pub(crate) unconfirmed: BTreeMap<u64, Unconfirmed>,
     /// Changes issued while ahead, and how many of them are answered, over the life of the mount.
     issued: u64,
     answered: u64,
@@ -185,8 +186,8 @@ impl Ahead {
             atime: shown(told.atime, stat.atime),
             mtime: shown(told.mtime, stat.mtime),
             ctime: shown(told.ctime, stat.ctime),
-            // A file's come and go while its data find their places.
             size: if stat.kind == Kind::Directory { shown(told.size, stat.size) } else { stat.size },
+            // A file's come and go while its data find their places.
             blocks: if stat.kind == Kind::File { stat.blocks } else { shown(told.blocks, stat.blocks) },
             ..*stat
         })

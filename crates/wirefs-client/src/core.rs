@@ -410,18 +410,10 @@ impl Client {
     /// Sends a request; `pending` says what its reply is for.
     pub(crate) fn send(&mut self, request: Request, pending: Pending) {
         let Some((request, pending)) = predict::foresee(self, request, pending) else { return };
-        self.send_unforeseen(request, pending);
-    }
-
-    /// The same of a change of this object, which from now on has one more on its way.
-    pub(crate) fn send_change(&mut self, node: NodeId, request: Request, pending: Pending) {
-        // What is known of it does not count any more while the outcome of that is not known, so it is looked at before.
-        let Some((request, pending)) = predict::foresee(self, request, pending) else { return };
-        operation::write::begins(self, node, 0);
-        self.send_unforeseen(request, pending);
-    }
-
-    fn send_unforeseen(&mut self, request: Request, pending: Pending) {
+        // Not before: what is known of an object counts no more while a change of unknown outcome is on its way.
+        if let Some(node) = pending.begins() {
+            operation::write::begins(self, node, 0);
+        }
         let Some((request, pending)) = self.behind(request, pending) else { return };
         if !self.link.is_up()
             && self.link.is_past(self.now, self.config.deadline)

@@ -60,13 +60,7 @@ fn go(client: &mut Client, request: Request, pending: Pending, foreseen: Foresee
     }
     let unconfirmed = Unconfirmed { nodes: foreseen.nodes, names: foreseen.names, makes: None, path, what };
     client.ahead.unconfirmed.insert(number, unconfirmed);
-    let changed = match &pending {
-        Pending::Setattr(setting) => Some(setting.node),
-        Pending::Rename(renaming) => renaming.moved(),
-        Pending::Link(linking) => Some(linking.node),
-        _ => None,
-    };
-    if let Some(node) = changed {
+    if let Some(node) = pending.begins() {
         write::begins(client, node, 0);
     }
     let now = client.now;
@@ -99,7 +93,9 @@ fn note_made(client: &mut Client, number: u64, made: Option<FileId>) {
     if let Some(handle) = handle.and_then(|handle| client.files.open_mut(handle)) {
         handle.fd_asked = true;
     }
-    client.ahead.unconfirmed.made(number, Made { node, handle });
+    if let Some(unconfirmed) = client.ahead.unconfirmed.get_mut(&number) {
+        unconfirmed.makes = Some(Made { node, handle });
+    }
 }
 
 /// What is sent of a change whose outcome is certain: if it is not, it must fail and not do something else.

@@ -1,6 +1,5 @@
 //! Changes that are answered and not confirmed.
 
-use std::collections::BTreeMap;
 use wirefs_cache::NodeId;
 use wirefs_op::TreePath;
 
@@ -23,25 +22,4 @@ pub(crate) struct Made {
     pub(crate) node: NodeId,
     /// The open file that made it, which gets the server's fd.
     pub(crate) handle: Option<crate::call::Handle>,
-}
-
-/// All of them, by their numbers.
-#[derive(Debug, Default)]
-pub(crate) struct AllUnconfirmed(BTreeMap<u64, Unconfirmed>);
-
-impl AllUnconfirmed {
-    pub(crate) fn insert(&mut self, number: u64, change: Unconfirmed) {
-        self.0.insert(number, change);
-    }
-
-    pub(crate) fn remove(&mut self, number: u64) -> Option<Unconfirmed> {
-        self.0.remove(&number)
-    }
-
-    /// What a change makes is known.
-    pub(crate) fn made(&mut self, number: u64, made: Made) {
-        if let Some(change) = self.0.get_mut(&number) {
-            change.makes = Some(made);
-        }
-    }
 }

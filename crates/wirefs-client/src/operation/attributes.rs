@@ -120,7 +120,7 @@ pub(crate) fn set(
     let mode = PutMode::STAT.and_if(keep, PutMode::MORE).and_if(kill_privileges, PutMode::KILL_PRIVILEGES);
     let put =
         Tput { target, mode, create: None, set: client.unpresent(set), offset: 0, data: Data::default() };
-    client.send_change(node, Request::Put(put), Pending::Setattr(Setting { call, node, size: set.size }));
+    client.send(Request::Put(put), Pending::Setattr(Setting { call, node, size: set.size }));
     Ok(())
 }
 

@@ -10,7 +10,7 @@ use wirefs_op::{Errno, Reply, Request, Stat, Time};
 
 /// It is as foreseen.
 pub(crate) fn finish(client: &mut Client, number: u64, sent: Time, request: &Request, reply: &Reply) {
-    let Some(unconfirmed) = client.ahead.unconfirmed.remove(number) else { return };
+    let Some(unconfirmed) = client.ahead.unconfirmed.remove(&number) else { return };
     client.ahead.answered();
     let written = answered(client, &unconfirmed);
     if let (Some(made), Reply::Put(put)) = (unconfirmed.makes, reply) {
@@ -97,7 +97,7 @@ fn caught_up(client: &mut Client, node: NodeId, before: Option<u64>, stat: Optio
 
 /// The server refused it, or nobody knows: what was shown is not so. Its program cannot be told any more but by an open file.
 pub(crate) fn failed(client: &mut Client, number: u64, errno: Errno) {
-    let Some(unconfirmed) = client.ahead.unconfirmed.remove(number) else { return };
+    let Some(unconfirmed) = client.ahead.unconfirmed.remove(&number) else { return };
     client.ahead.answered();
     client.note_late(unconfirmed.what, unconfirmed.path.clone(), errno);
     let nodes = answered(client, &unconfirmed);

@@ -39,7 +39,7 @@ pub(crate) fn start(
 ) -> Result<(), Errno> {
     let link = Tlink { target: client.target(node, None)?, to: client.place(parent, name)? };
     let linking = Linking { call, node, parent, name: name.to_vec() };
-    client.send_change(node, Request::Link(link), Pending::Link(linking));
+    client.send(Request::Link(link), Pending::Link(linking));
     Ok(())
 }
 

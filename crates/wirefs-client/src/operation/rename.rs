@@ -48,11 +48,7 @@ pub(crate) fn start(
     let moved = client.names.child(from.0, from.1);
     let renaming =
         Renaming { call, from: (from.0, from.1.to_vec()), to: (to.0, to.1.to_vec()), flags, moved };
-    let (request, pending) = (Request::Rename(rename), Pending::Rename(renaming));
-    match moved {
-        Some(moved) => client.send_change(moved, request, pending),
-        None => client.send(request, pending),
-    }
+    client.send(Request::Rename(rename), Pending::Rename(renaming));
     Ok(())
 }
 

@@ -303,6 +303,18 @@ pub(crate) fn failed(client: &mut Client, writing: Writing, errno: Errno) {
     goes_on(client, node);
 }
 
+impl Pending {
+    /// The object that one more change is on its way of once this is sent, where its operation has not counted that itself.
+    pub(crate) fn begins(&self) -> Option<NodeId> {
+        match self {
+            Pending::Setattr(setting) => Some(setting.node),
+            Pending::Rename(renaming) => renaming.moved(),
+            Pending::Link(linking) => Some(linking.node),
+            _ => None,
+        }
+    }
+}
+
 /// An own change of the node is on its way: what the server says of it meanwhile may be older or newer than that.
 pub(crate) fn begins(client: &mut Client, node: NodeId, bytes: u64) {
     as_opened::outdated(client, node);

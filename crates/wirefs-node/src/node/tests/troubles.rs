@@ -220,21 +220,27 @@ fn one_that_is_slow_for_a_second_refutes_in_time() {
     world.assert_right("after it runs again");
 }
 
-#[test]
-fn nodes_that_only_know_one_peer_all_find_each_other() {
-    fn routed(number: u8, born: u64) -> Config {
-        Config { peers: vec![super::world::address(1)], ..usual(number, born) }
-    }
-    let mut world = World::new(9, FINE, routed);
+/// Nodes without a segment between them, that know of the first one only, one started after the other.
+fn past_a_peer(config: fn(u8, u64) -> Config, nodes: u8) -> World {
+    let mut world = World::new(9, FINE, config);
     world.has_segment = false;
     world.start(1);
     world.run(SETTLED);
-    for number in 2..=16 {
+    for number in 2..=nodes {
         world.start(number);
         world.run(Duration::from_millis(20));
     }
     world.run(SETTLED);
     world.assert_right("all of them");
+    world
+}
+
+#[test]
+fn nodes_that_only_know_one_peer_all_find_each_other() {
+    fn routed(number: u8, born: u64) -> Config {
+        Config { peers: vec![super::world::address(1)], ..usual(number, born) }
+    }
+    past_a_peer(routed, 16);
 }
 
 #[test]
@@ -243,16 +249,7 @@ fn nodes_whose_first_address_leads_nowhere_find_each_other_past_a_peer() {
         let addresses = [250, 251, number].map(|last| super::world::address(last).ip()).to_vec();
         Config { peers: vec![super::world::address(1)], addresses, ..usual(number, born) }
     }
-    let mut world = World::new(9, FINE, routed);
-    world.has_segment = false;
-    world.start(1);
-    world.run(SETTLED);
-    for number in 2..=6 {
-        world.start(number);
-        world.run(Duration::from_millis(20));
-    }
-    world.run(SETTLED);
-    world.assert_right("all of them");
+    let mut world = past_a_peer(routed, 6);
     world.said.clear();
     world.run(Duration::from_secs(10));
     assert_eq!(world.said, [], "nobody is suspected");
