@@ -53,9 +53,9 @@ impl Program {
         Ran::of(&mut command).succeeds()
     }
 
-    fn is_the_same_on(&self, site: &Site, scale: Scale) {
+    fn is_the_same_on(&self, site: &Site, scale: Scale, options: &[&str]) {
         let local = site.path("local");
-        let mount = site.mount("mnt", &[]);
+        let mount = site.mount("mnt", options);
         let expected = self.run(site, &local, scale);
         let shown = self.run(site, &mount, scale);
         assert_eq!(shown, expected, "what {} says", self.name);
@@ -71,6 +71,9 @@ impl Program {
     }
 }
 
+/// Alone, a mount with these answers before the server has the changes.
+const AHEAD: &[&str] = &["--journal"];
+
 /// A line as between countries, and a bad one.
 fn far_and_bad() -> LinkProfile {
     LinkProfile::rtt(Duration::from_millis(20)).with(|lane| lane.loss = Probability::percent(1))
@@ -85,29 +88,46 @@ macro_rules! on_every_wire {
             #[test]
             fn is_the_same_over_a_unix_socket() {
                 let site = Site::unix(stringify!($program));
-                scripts::$program().is_the_same_on(&site, Scale::Whole);
+                scripts::$program().is_the_same_on(&site, Scale::Whole, &[]);
             }
 
             #[test]
             fn is_the_same_over_tls() {
                 let site = Site::tls(stringify!($program), wirefs_lab::LinkProfile::default());
-                scripts::$program().is_the_same_on(&site, Scale::Whole);
+                scripts::$program().is_the_same_on(&site, Scale::Whole, &[]);
+            }
+
+            #[test]
+            fn is_the_same_ahead_of_the_server() {
+                let site = Site::unix(concat!(stringify!($program), "-ahead"));
+                scripts::$program().is_the_same_on(&site, Scale::Whole, super::AHEAD);
             }
         }
         )*
 
         /// Each on hosts and a line of its own, all at the same time: they mostly wait.
-        #[test]
-        fn all_are_the_same_over_tls_with_20_ms_and_loss() {
+        fn all_are_the_same_far_away(options: &[&str]) {
             let programs = [$((stringify!($program), scripts::$program as fn() -> Program)),*];
             std::thread::scope(|scope| {
                 for (name, program) in programs {
-                    let run = move || program().is_the_same_on(&Site::tls(name, far_and_bad()), Scale::Small);
+                    let run = move || {
+                        program().is_the_same_on(&Site::tls(name, far_and_bad()), Scale::Small, options);
+                    };
                     std::thread::Builder::new().name(name.to_owned()).spawn_scoped(scope, run).unwrap();
                 }
             });
         }
     };
+}
+
+#[test]
+fn all_are_the_same_over_tls_with_20_ms_and_loss() {
+    all_are_the_same_far_away(&[]);
+}
+
+#[test]
+fn all_are_the_same_ahead_of_the_server_with_20_ms_and_loss() {
+    all_are_the_same_far_away(AHEAD);
 }
 
 on_every_wire!(git, make, tar, rsync, sqlite, save, sparse, eight_at_once);
