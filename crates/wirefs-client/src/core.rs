@@ -409,6 +409,7 @@ impl Client {
 
     /// Sends a request; `pending` says what its reply is for.
     pub(crate) fn send(&mut self, request: Request, pending: Pending) {
+        debug_assert!(!operation::release::closes_used(self, &request), "{request:?}");
         let Some((request, pending)) = predict::foresee(self, request, pending) else { return };
         // Not before: what is known of an object counts no more while a change of unknown outcome is on its way.
         if let Some(node) = pending.begins() {

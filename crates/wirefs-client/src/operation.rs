@@ -89,6 +89,19 @@ pub(crate) enum Pending {
 }
 
 impl Pending {
+    /// Whether it asks by an open file's fd and takes none from the reply for itself.
+    fn leaves_fd(&self) -> bool {
+        match self {
+            Pending::Fetch(fetching) => !fetching.opens(),
+            Pending::Getattr(_)
+            | Pending::Setattr(_)
+            | Pending::ReadExactly(_)
+            | Pending::Write(_)
+            | Pending::Confirm(_) => true,
+            _ => false,
+        }
+    }
+
     /// Whether it waits past the deadline: data that its writer believes to be on its way, fds and locks that nobody else
     /// gives back.
     pub(crate) fn outlives_deadline(&self) -> bool {
@@ -353,6 +366,9 @@ pub(crate) fn finish(client: &mut Client, outstanding: Outstanding, reply: Reply
     let (sent, order) = (outstanding.told_since, outstanding.order);
     let Outstanding { pending, tag, request, .. } = outstanding;
     uncommitted::note(client, &pending, &request, order);
+    if pending.leaves_fd() {
+        release::fd_moved(client, &request, &reply);
+    }
     match (pending, reply) {
         (Pending::Ignore | Pending::Close(_), _) => {}
         (Pending::Lookup(p), Reply::Get(r)) => lookup::finish(client, p, sent, r, last),

@@ -35,6 +35,13 @@ pub(crate) struct Fetching {
 }
 
 impl Fetching {
+    /// Whether its open file gets the fd that the reply brings.
+    pub(crate) fn opens(&self) -> bool {
+        self.opens
+    }
+}
+
+impl Fetching {
     pub(crate) fn restart(&mut self) -> bool {
         self.at = self.start;
         true

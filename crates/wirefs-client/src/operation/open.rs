@@ -8,7 +8,7 @@ use wirefs_cache::{Fetch, Known, NodeId};
 use wirefs_op::limits::DATA_BYTES_MAX;
 use wirefs_op::message::get::{GetMode, GotMode, Rget, Tget};
 use wirefs_op::message::put::{PutMode, Rput, Tput};
-use wirefs_op::message::target::{Fd, NOFD};
+use wirefs_op::message::target::{Fd, NOFD, Target};
 use wirefs_op::wire::Data;
 use wirefs_op::{DirEntry, Errno, FileId, Request, SetStat, Time};
 
@@ -218,7 +218,8 @@ pub(crate) fn ask_ahead(client: &mut Client, dir: NodeId, entry: &DirEntry, know
     let attributes = client.directories.attributes_known(&entry.stat, known.at);
     let node = client.learn(&entry.stat, attributes);
     client.names.link(dir, &entry.name, node);
-    let Ok(target) = client.target(node, None) else {
+    // By its name: what is asked for by an open file's fd, and is not to be kept open, closes that.
+    let Ok(target) = client.target(node, None).map(|target| Target { fd: NOFD, ..target }) else {
         client.names.drop_if_free(node);
         return None;
     };

@@ -6,8 +6,9 @@ use crate::operation::publish::Then;
 use crate::operation::{Pending, lock, session};
 use wirefs_cache::NodeId;
 use wirefs_op::message::get::{GetMode, Tget};
+use wirefs_op::message::put::PutMode;
 use wirefs_op::message::target::{Fd, NOFD, Target};
-use wirefs_op::{Errno, FileId, Request, TreePath};
+use wirefs_op::{Errno, FileId, Reply, Request, TreePath};
 
 /// # Cost
 /// 0 round trips: nobody waits for the server to close its fd.
@@ -73,6 +74,36 @@ pub(crate) fn give_back(client: &mut Client, id: Option<FileId>, fd: Fd, ordered
     let mode = GetMode::NONE.and_if(ordered, GetMode::ORDERED);
     let get = Tget { target, mode, nmsgs: 1, offset: 0, count: 0 };
     client.send(Request::Get(get), Pending::Close(Closing { fd }));
+}
+
+/// Whether the request would have the server close an fd that an open file still goes by.
+pub(crate) fn closes_used(client: &Client, request: &Request) -> bool {
+    let closed = match request {
+        Request::Get(get) if !get.mode.has(GetMode::MORE) => get.target.fd,
+        Request::Put(put) if !put.mode.has(PutMode::MORE) => put.target.fd,
+        _ => NOFD,
+    };
+    closed != NOFD && client.files.is_used(closed)
+}
+
+/// Where the server had forgotten the fd that an open file goes by, it has opened the file again by its path: that is its fd from now
+/// on. To be called where nothing else takes the reply's fd.
+pub(crate) fn fd_moved(client: &mut Client, request: &Request, reply: &Reply) {
+    let (asked, fd) = match (request, reply) {
+        (Request::Get(get), Reply::Get(got)) if get.mode.has(GetMode::MORE) => (&get.target, got.fd),
+        (Request::Put(put), Reply::Put(done)) if put.mode.has(PutMode::MORE) => (&put.target, done.fd),
+        _ => return,
+    };
+    if asked.fd == NOFD || fd == NOFD || fd == asked.fd {
+        return;
+    }
+    let node = asked.id.and_then(|id| client.names.of_file(id));
+    for handle in node.map(|node| client.files.handles_of(node)).unwrap_or_default() {
+        if client.files.open(handle).is_some_and(|open| open.fd() == asked.fd) {
+            client.files.set_fd(handle, fd);
+        }
+    }
+    give_back(client, asked.id, fd, true);
 }
 
 /// # Cost

@@ -1,7 +1,7 @@
 //! What programs cost that go through many directories and files, with a client that knows nothing.
 
 use crate::config;
-use crate::deeds::{READ, data, entry, getattr, handle, listing, readdir};
+use crate::deeds::{READ, READ_WRITE, data, entry, getattr, handle, listing, readdir, write};
 use crate::world::{STEADY, World};
 use std::time::Duration;
 use wirefs_client::PrefetchStatus;
@@ -299,4 +299,29 @@ fn a_person_who_looks_at_one_directory_and_then_at_another_fetches_nothing() {
         read(&mut world, file);
     }
     assert_eq!(world.seats[1].client.snapshot().prefetch.asked, 0);
+}
+
+#[test]
+fn an_open_file_whose_contents_are_fetched_ahead_outlives_its_name() {
+    let mut world = World::of(1, &[config("window"), config("lease")], STEADY);
+    let dir = world.directory(0, ROOT, b"d00");
+    fill(&mut world, dir, 8, 2000);
+    // Among so much else its files are asked for one by one.
+    for number in 0..20 {
+        world.directory(0, dir, format!("other{number}").as_bytes());
+    }
+    get_ready(&mut world);
+    let dir = world.lookup(1, ROOT, b"d00");
+    let open = world.lookup(1, dir, b"file06");
+    let opened = handle(world.ask(1, Call::Open { node: open, how: READ_WRITE }));
+    for name in [b"file00", b"file01", b"file02", b"file03", b"file04"] {
+        let node = world.lookup(1, dir, name);
+        read(&mut world, node);
+    }
+    world.settle();
+    let counted = world.seats[1].client.snapshot().prefetch;
+    assert!(counted.asked > 0, "nothing was fetched ahead: {counted:?}");
+    assert_eq!(world.ask(1, Call::Unlink { parent: dir, name: b"file06" }), Answer::Done);
+    assert_eq!(world.ask(1, write(open, opened, 0, b"new")), Answer::Count(3));
+    assert_eq!(world.ask(1, Call::Fsync { node: open, handle: opened, data_only: false }), Answer::Done);
 }
