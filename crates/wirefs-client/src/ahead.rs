@@ -35,6 +35,8 @@ const TOLD_MAX: usize = 128 * 1024;
 /// told to have found no room.
 const ROOM_BYTES: u64 = 64 * 1024 * 1024;
 const ROOM_FILES: u64 = 1024;
+/// Clocks that keep time are together within so many seconds.
+const CLOCKS_APART_SECS: i64 = 10;
 /// For how long what the server said of its room counts.
 const ROOM_FOR: std::time::Duration = std::time::Duration::from_secs(5);
 /// With so long nothing issued, the server's disk is asked for.
@@ -251,6 +253,14 @@ impl Client {
             secs: self.config.day.secs + i64::try_from(nanos / 1_000_000_000).unwrap_or(i64::MAX),
             nanos: (nanos % 1_000_000_000) as u32,
         }
+    }
+
+    /// When an object changes whose latest time of change is `ctime`: now, and not before that, since the server's clock may be ahead of
+    /// ours. By more than [`CLOCKS_APART_SECS`] one of them is wrong, and ours counts.
+    pub(crate) fn time_after(&self, ctime: Timestamp) -> Timestamp {
+        let now = self.time_of_day();
+        let is_near = ctime.secs.saturating_sub(now.secs) <= CLOCKS_APART_SECS;
+        if is_near { now.max(ctime.next()) } else { now }
     }
 
     /// The server says whether others are there.

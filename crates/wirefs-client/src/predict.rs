@@ -122,9 +122,9 @@ fn path_of(request: &Request) -> TreePath {
 
 /// Chmod, utimes, truncate, and chown to whom it belongs already.
 fn set(client: &Client, put: &Tput, node: NodeId) -> Option<Foreseen> {
-    let now = client.time_of_day();
     let known = client.names.node(node).filter(|_| client.is_fresh(node))?;
     let stat = client.ahead.shown(&known.stat);
+    let now = client.time_after(stat.ctime);
     let set = put.set;
     let is_plain = matches!(stat.kind, Kind::File | Kind::Directory) && stat.mode & 0o7000 == 0;
     let keeps_owner = set.uid.is_none_or(|uid| uid == stat.uid) && set.gid.is_none_or(|gid| gid == stat.gid);

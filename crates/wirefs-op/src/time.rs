@@ -41,6 +41,15 @@ pub struct Timestamp {
 }
 
 impl Timestamp {
+    /// The next one, a nanosecond later; the last one is its own.
+    #[must_use]
+    pub fn next(self) -> Timestamp {
+        if self.nanos < 999_999_999 {
+            return Timestamp { nanos: self.nanos + 1, ..self };
+        }
+        self.secs.checked_add(1).map_or(self, |secs| Timestamp { secs, nanos: 0 })
+    }
+
     /// To the second, in UTC, as ISO 8601 has it without separators: `20231114T221320Z`.
     ///
     /// # Source

@@ -207,10 +207,10 @@ fn may_go_ahead(client: &Client, node: NodeId) -> bool {
 /// What the caller sees at once: the data, and the size.
 fn took_local_effect(client: &mut Client, node: NodeId, offset: u64, data: &Bytes, is_ahead: bool) {
     let end = offset + data.len() as u64;
-    let day = client.time_of_day();
     if is_ahead {
         client.shows_own(node);
     }
+    let day = client.names.node(node).map(|known| client.time_after(known.stat.ctime)).unwrap_or_default();
     let before = client.names.node(node).filter(|_| is_ahead).map(|known| known.stat.size);
     if let Some(known) = client.names.node_mut(node) {
         known.stat.size = known.stat.size.max(end);

@@ -40,7 +40,7 @@ fn entry(client: &Client, dir: NodeId, name: &[u8]) -> Option<(Stat, Option<Node
 
 /// The directory after a name in it changed, with so many subdirectories more or less.
 fn after(client: &Client, dir: &Stat, subdirectories: i32) -> Stat {
-    let now = client.time_of_day();
+    let now = client.time_after(dir.ctime);
     // Some file systems count subdirectories as links and some do not.
     let nlink = if dir.nlink < 2 { dir.nlink } else { dir.nlink.saturating_add_signed(subdirectories) };
     Stat { mtime: now, ctime: now, nlink, leased: true, ..*dir }
@@ -67,7 +67,7 @@ pub(super) fn make(client: &Client, put: &Tput, place: Option<(NodeId, Vec<u8>)>
         _ => create.mode & !create.cred.umask & 0o777 | inherited,
     };
     let (uid, gid) = rights::owner(client, &dir, &create.cred);
-    let (now, number) = (client.time_of_day(), client.requests.next_number());
+    let (now, number) = (client.time_after(dir.ctime), client.requests.next_number());
     let (size, blocks) = match create.kind {
         Kind::Directory => (u64::from(dir.blksize), u64::from(dir.blksize) / 512),
         Kind::Symlink => (put.data.0.len() as u64, 0),
@@ -151,7 +151,7 @@ fn is_reachable(client: &Client, stat: &Stat, node: Option<NodeId>) -> bool {
 
 /// A file that has lost a name.
 fn unlinked(client: &Client, stat: &Stat) -> Stat {
-    Stat { nlink: stat.nlink.saturating_sub(1), ctime: client.time_of_day(), leased: true, ..*stat }
+    Stat { nlink: stat.nlink.saturating_sub(1), ctime: client.time_after(stat.ctime), leased: true, ..*stat }
 }
 
 pub(super) fn rename(client: &Client, [from, to]: [(NodeId, Vec<u8>); 2], flags: u32) -> Option<Foreseen> {
@@ -178,7 +178,7 @@ pub(super) fn rename(client: &Client, [from, to]: [(NodeId, Vec<u8>); 2], flags:
     if !goes || !is_plain || !is_one_place || !may_move || is_directory && is_below(client, to.0, node) {
         return None;
     }
-    let now = client.time_of_day();
+    let now = client.time_after(moved.ctime);
     let subdirectories = i32::from(is_directory);
     let is_replaced_directory = replaced.as_ref().is_some_and(|(stat, _)| stat.kind == Kind::Directory);
     let (from_after, to_after) = if from.0 == to.0 {
@@ -236,7 +236,7 @@ pub(super) fn link(client: &Client, node: NodeId, (parent, name): (NodeId, Vec<u
     {
         return None;
     }
-    let linked = Stat { nlink: stat.nlink + 1, ctime: client.time_of_day(), leased: true, ..stat };
+    let linked = Stat { nlink: stat.nlink + 1, ctime: client.time_after(stat.ctime), leased: true, ..stat };
     Some(Foreseen {
         reply: Reply::Link(Rlink { stat: Some(linked), dir: Some(after(client, &dir, 0)) }),
         nodes: vec![parent, node],

@@ -379,3 +379,22 @@ fn what_was_shown_of_an_object_stays_when_the_server_has_it() {
     assert_eq!(world.seats[0].client.snapshot().ahead.changes, 0);
     assert_eq!(look(&mut world), before);
 }
+
+#[test]
+fn what_a_lone_mount_changes_is_later_than_before_although_the_servers_clock_is_ahead() {
+    // The model server counts its changes in seconds from here on.
+    let config = Config { day: Timestamp { secs: 1 << 40, nanos: 0 }, ..journaling() };
+    let world = World::new(1, config, 1, STEADY);
+    world.make("f", Kind::File, b"hello");
+    let mut world = alone(world);
+    let file = world.lookup(0, ROOT, b"f");
+    let ctime = |world: &mut World| match world.ask(0, getattr(file)) {
+        Answer::Attr(stat, _) => stat.ctime,
+        other => panic!("no attributes: {other:?}"),
+    };
+    let before = ctime(&mut world);
+    assert!(before.secs > 1 << 40, "the server's clock is not ahead: {before:?}");
+    at_once(&mut world, |world| assert_eq!(world.ask(0, rename(ROOT, b"f", ROOT, b"g")), Answer::Done));
+    let after = ctime(&mut world);
+    assert!(after > before, "{after:?} after {before:?}");
+}

@@ -13,12 +13,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 use wirefs_carrier::{Class, Closer, Direct, PeerInfo};
 use wirefs_client::call::{Answer, Call, CallId, Caller, ROOT};
 use wirefs_client::{Client, Config, HostName, Lane, Loaded, Output};
 use wirefs_op::message::version::SessionId;
-use wirefs_op::{Errno, Frame, Time, Timestamp};
+use wirefs_op::{Errno, Frame, Time};
 use wirefs_store::Snapshot;
 
 /// Ids of our own calls; the kernel's count up from 2.
@@ -85,6 +85,7 @@ impl Engine {
         store: Option<Store>,
         journal: Option<Journal>,
     ) -> Engine {
+        let (clock, day) = Clock::start();
         let config = Config {
             mode: plan.mode,
             deadline: plan.deadline,
@@ -93,7 +94,7 @@ impl Engine {
             cache_bytes_max: plan.cache_bytes_max,
             name_ttl_max: None,
             journal: journal.is_some(),
-            day: time_of_day(),
+            day,
             host: HostName::new(rustix::system::uname().nodename().to_bytes()),
         };
         // Later than 0, up to which nothing is leased: what came with the tree is.
@@ -102,7 +103,7 @@ impl Engine {
             client.use_store();
         }
         Engine {
-            clock: Clock::start(),
+            clock,
             state: Mutex::new(State {
                 client,
                 waiting: BTreeMap::new(),
@@ -440,11 +441,6 @@ impl Work {
         }
         Some(self.journaled).filter(|late| !late.is_empty())
     }
-}
-
-fn time_of_day() -> Timestamp {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp { secs: i64::try_from(now.as_secs()).unwrap_or(i64::MAX), nanos: now.subsec_nanos() }
 }
 
 /// The engine as threads hold it.

@@ -19,3 +19,11 @@ fn a_timestamp_is_told_in_utc_to_the_second() {
     assert_eq!(told(1_700_000_000), "20231114T221320Z");
     assert_eq!(told(4_102_444_799), "20991231T235959Z");
 }
+
+#[test]
+fn a_timestamps_next_is_a_nanosecond_later() {
+    let of = |secs, nanos| Timestamp { secs, nanos };
+    assert_eq!(of(1, 5).next(), of(1, 6));
+    assert_eq!(of(-1, 999_999_999).next(), of(0, 0));
+    assert_eq!(of(i64::MAX, 999_999_999).next(), of(i64::MAX, 999_999_999));
+}
