@@ -11,6 +11,7 @@
 //!
 //! INVARIANT: of several moments that fit, the last is taken only if all of them give the same names to the same objects.
 
+mod afterwards;
 mod cut;
 mod deed;
 mod names;

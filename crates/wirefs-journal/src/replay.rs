@@ -184,6 +184,16 @@ impl Replay {
         Ok(())
     }
 
+    /// The number of the change that is under way with this tag.
+    pub fn number_of(&self, tag: Tag) -> Option<u64> {
+        self.under_way.get(&tag).map(|record| record.number)
+    }
+
+    /// All changes with lower numbers that were sent are answered; 0 where none was sent.
+    pub fn answered_below(&self) -> u64 {
+        self.numbers.first().copied().or(self.implied).unwrap_or_default()
+    }
+
     /// Hands out what is to be done, in order.
     pub fn poll(&mut self) -> Option<Action> {
         self.actions.pop_front()

@@ -5,7 +5,7 @@ mod world;
 use std::collections::BTreeMap;
 use wirefs_journal::{Found, Record, Redo, Redone, Told, Unlike};
 use wirefs_op::TreePath;
-use world::World;
+use world::{Change, World};
 
 /// What was changed, what the disk kept of it, and what of the rest is done again; the first attempts end somewhere. False: it says
 /// nothing.
@@ -27,21 +27,46 @@ fn is_whole_again(seed: u64, attempts: usize) -> bool {
     }
     let targets = lost.found(decided.targets());
     decided.compare(&targets, u64::MAX);
+    let mut sent = BTreeMap::new();
+    let mut redo = decided.clone();
     for attempt in 1..=attempts {
-        let mut redo = decided.clone();
+        redo = decided.clone();
         let all = if attempt == attempts { changes.len() } else { lost.below(changes.len()) };
         for change in changes.iter().take(all) {
             match redo.redo(&change.record).unwrap() {
                 Redone::Nothing => {}
                 Redone::Aside(_) => return false,
-                Redone::Send(number, request) => lost
-                    .send(number, *request)
-                    .unwrap_or_else(|errno| panic!("seed {seed}: {errno} for {change:?}: {changes:#?}")),
+                Redone::Send(number, request) => {
+                    sent.insert(change.record.number, number);
+                    lost.send(number, *request)
+                        .unwrap_or_else(|errno| panic!("seed {seed}: {errno} for {change:?}: {changes:#?}"));
+                }
             }
         }
     }
     assert_eq!(lost.contents(), world.contents(), "seed {seed}: {changes:#?}");
+    changes.iter().for_each(|change| is_found_again(&redo, change, sent.get(&change.record.number), &lost));
     true
+}
+
+/// A client that lives is told where the object of each change is, and its id, and knew what was made by the id that it is told.
+fn is_found_again(redo: &Redo, change: &Change, sent: Option<&u64>, lost: &World) {
+    let number = change.record.number;
+    let Some(path) = redo.path_of(number) else { return };
+    let found = lost.found([path.clone()].into());
+    let id = found.get(&path).map(|found| found.id);
+    assert!(id.is_some(), "{change:?} is said to be at {path:?}");
+    let known = redo.known_as(number);
+    match sent.and_then(|sent| lost.made_as(*sent)) {
+        Some(made) if !known.is_empty() => assert_eq!(id, Some(made), "{change:?}"),
+        _ if sent.is_none() && !known.is_empty() => {
+            assert_eq!(id, redo.id_of(number), "{change:?}");
+        }
+        _ => {}
+    }
+    if let Some(made) = change.told.made {
+        assert!(known.contains(&made), "{change:?}: {known:?}");
+    }
 }
 
 // S-77

@@ -350,6 +350,11 @@ impl World {
         self.id(&path(text)).unwrap()
     }
 
+    /// What a change that was sent again has made.
+    pub(super) fn made_as(&self, number: u64) -> Option<FileId> {
+        self.again.get(&number).copied()
+    }
+
     /// Does what is sent again, once.
     pub(super) fn send(&mut self, number: u64, mut request: Request) -> Result<(), Errno> {
         if !self.sent.insert(number) {
