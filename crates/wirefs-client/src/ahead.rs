@@ -378,6 +378,13 @@ impl Client {
         None
     }
 
+    /// Objects that what is held is about have other ids by now.
+    pub(crate) fn rename_held_ids(&mut self, id_of: impl Fn(FileId) -> FileId) {
+        for id in self.ahead.held.iter_mut().flat_map(|(request, ..)| request.ids_mut()).flatten() {
+            *id = id_of(*id);
+        }
+    }
+
     /// Sends what waited for changes that are answered by now.
     pub(crate) fn release_held(&mut self) {
         while self.ahead.held.front().is_some_and(|(.., until)| *until <= self.ahead.answered) {

@@ -168,6 +168,8 @@ pub struct Client {
     pub(crate) misses: Misses,
     pub(crate) streams: Streams,
     pub(crate) ahead: Ahead,
+    /// What the server's machine lost is there again, and no connection was made since.
+    pub(crate) is_redone: bool,
     /// The file system's figures, and as of when.
     pub(crate) figures: Option<(FsStat, Time)>,
     calls: BTreeMap<CallId, Time>,
@@ -205,6 +207,7 @@ impl Client {
             misses: Misses::default(),
             streams: Streams::default(),
             ahead: Ahead::default(),
+            is_redone: false,
             figures: None,
             calls: BTreeMap::new(),
             abandoned: BTreeSet::new(),

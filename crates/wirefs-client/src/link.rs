@@ -83,6 +83,10 @@ impl Client {
         self.now = now;
         self.link.state = LinkState::Up(now);
         self.link.heard(now);
+        // Who did changes again took up the session, and opened nothing.
+        let is_redone = std::mem::take(&mut self.is_redone);
+        let knows_session = resumed || is_redone;
+        let resumed = resumed && !is_redone;
         if !resumed {
             self.files.forget_fds();
         }
@@ -94,7 +98,7 @@ impl Client {
         let is_lost = attachment.boot != self.attachment.boot;
         let goes_ahead = is_lost && operation::uncommitted::send_again(self);
         // A server that was started again may know the changes, though not what was open.
-        let knows_changes = resumed || attachment.ledger.is_some_and(|number| number > 0);
+        let knows_changes = knows_session || attachment.ledger.is_some_and(|number| number > 0);
         for given_up in self.requests.attached(attachment.ledger, knows_changes) {
             operation::refused::given_up(self, given_up);
         }

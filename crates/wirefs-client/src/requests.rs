@@ -1,5 +1,6 @@
 //! The requests under way: tags, what each is for, and those that wait for a tag.
 
+mod again;
 mod numbers;
 
 use crate::core::Lane;
@@ -89,6 +90,8 @@ pub(crate) struct Requests {
     sent: BTreeMap<Tag, Outstanding>,
     waiting: VecDeque<Waiting>,
     numbers: Numbers,
+    /// Changes are not numbered for now.
+    are_numbers_held: bool,
     next_tag: u16,
     next_order: u64,
 }
@@ -158,7 +161,7 @@ impl Requests {
 
     /// Whether changes are numbered when they are issued: from then on, in the order of their numbers.
     pub(crate) fn is_numbered(&self) -> bool {
-        self.numbers.is_agreed()
+        self.numbers.is_agreed() && !self.are_numbers_held
     }
 
     /// The number of the change that is issued next.

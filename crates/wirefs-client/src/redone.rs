@@ -1,0 +1,164 @@
+//! What the server's machine has lost was done again out of the journal, over a connection of its own, while this client lives.
+//!
+//! ```text
+//!   begin_redo     changes are not numbered from now on                 (the driver reads the journal, and sends it)
+//!   redone         objects have other ids; what was under way is done; the rest is numbered anew, and journaled
+//!   connected      as ever
+//! ```
+//! INVARIANT: a change that is in the journal by [`Client::begin_redo`] is never sent under its number again, and none that comes later is
+//! in the journal before [`Client::redone`]. So the server's ledger never takes one for another.
+
+use crate::core::{Client, Output};
+use crate::link::LinkState;
+use crate::operation::{self, Pending};
+use std::collections::BTreeMap;
+use wirefs_op::message::allocate::Rallocate;
+use wirefs_op::message::copy::Rcopy;
+use wirefs_op::message::error::Rerror;
+use wirefs_op::message::link::Rlink;
+use wirefs_op::message::put::{PutMode, Rput};
+use wirefs_op::message::remove::Rremove;
+use wirefs_op::message::rename::Rrename;
+use wirefs_op::message::target::NOFD;
+use wirefs_op::message::version::BootId;
+use wirefs_op::message::xattr::Rxattr;
+use wirefs_op::{Errno, FileId, Reply, Request, Stat, Time};
+
+/// What became of a change whose reply was lost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Again {
+    /// It was sent again, and this is what the server said.
+    Answered(Box<Reply>),
+    /// It was done already, or is of no use any more. What its object is now, where it has a name.
+    Done(Option<Stat>),
+}
+
+/// What doing the journal's changes again has led to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Redone {
+    /// The server's boot id, whose disk has all of them now.
+    pub boot: BootId,
+    /// Above all numbers under which they were sent.
+    pub next: u64,
+    /// Objects that were made again, and what they are now, by the ids that they had.
+    pub made: BTreeMap<FileId, Stat>,
+    /// What became of those that were not answered. Of others it is not known that they were sent: they have to be, as new ones.
+    pub again: BTreeMap<u64, Again>,
+}
+
+impl Client {
+    /// The boot id of the server whose word counts.
+    pub fn boot(&self) -> BootId {
+        self.attachment.boot
+    }
+
+    /// The server's machine has lost changes, and those in the journal are going to be done again: what is asked for from now on waits.
+    /// Hands back the number behind the last of those in the journal. May be said again before [`Client::redone`].
+    pub fn begin_redo(&mut self) -> u64 {
+        self.requests.hold_numbers()
+    }
+
+    /// The server is there and busy with that: nobody is told that it does not answer.
+    pub fn is_being_redone(&mut self, now: Time) {
+        if !self.link.is_up() {
+            self.link.state = LinkState::Down(now);
+        }
+    }
+
+    /// It cannot be told what the server's machine has lost: the journal's changes are kept elsewhere, all of them. What is asked for goes
+    /// on once there is a connection, to what is there.
+    pub fn not_redone(&mut self, now: Time) {
+        self.now = now;
+        self.requests.release_numbers();
+        self.forget_below(self.requests.next_number());
+    }
+
+    /// All that the journal had was done again, and is on the server's disk. Comes while there is no connection.
+    pub fn redone(&mut self, now: Time, redone: Redone) {
+        self.now = now;
+        let Redone { boot, next, made, mut again } = redone;
+        self.attachment.boot = boot;
+        self.is_redone = true;
+        for (id, stat) in &made {
+            self.made_again(*id, stat);
+        }
+        let id_of = |id: FileId| made.get(&id).map_or(id, |stat| stat.id);
+        self.requests.rename_ids(id_of);
+        self.rename_held_ids(id_of);
+        // Nothing is given up: the server, as far as it knows the session, knows it by these changes.
+        self.requests.attached(Some(next), true);
+        let is_settled = |number: u64, pending: &Pending| {
+            again.contains_key(&number) || matches!(pending, Pending::Confirm(_))
+        };
+        let departure = self.outgoing.departs(now);
+        let settled = self.requests.take_settled(now, departure, is_settled);
+        self.forget_below(self.requests.next_number());
+        for (number, frame) in self.requests.number_again(now) {
+            self.output(Output::Journal(number, frame));
+        }
+        for outstanding in settled {
+            // INVARIANT: what is foreseen was in the journal, and could be followed: else it is kept aside as what failed.
+            let fate = outstanding.number.and_then(|number| again.remove(&number));
+            let fate = fate.unwrap_or_else(|| Again::Answered(Box::new(refused())));
+            let reply = reply(&outstanding.request, fate);
+            operation::finish(self, outstanding, reply, true);
+        }
+        self.go_on_behind();
+    }
+
+    /// The object was lost and made anew. Whoever knows it here goes on with it; its contents are those that were written here.
+    fn made_again(&mut self, id: FileId, stat: &Stat) {
+        let Some(node) = self.names.of_file(id).filter(|_| id != stat.id) else { return };
+        let is_same = self.names.node(node).is_some_and(|known| known.stat.size == stat.size);
+        self.identified(node, stat);
+        if !is_same && !self.files.is_writing(node) {
+            self.files.doubt_contents(node);
+        }
+    }
+}
+
+fn refused() -> Reply {
+    Reply::Error(Rerror::from(Errno::Io))
+}
+
+/// What the server would have said first.
+fn reply(request: &Request, fate: Again) -> Reply {
+    let is_create = matches!(request, Request::Put(put) if put.mode.has(PutMode::CREATE));
+    match (fate, request) {
+        (Again::Answered(reply), _) => unleased(match *reply {
+            // What of it was left to be done may have been less.
+            Reply::Put(put) if is_create => Reply::Put(Rput { before: 0, fd: NOFD, dir: None, ..put }),
+            reply => reply,
+        }),
+        (Again::Done(stat), Request::Put(put)) => {
+            let before = stat.filter(|_| !is_create).map_or(0, |stat| stat.version);
+            let count = put.data.0.len() as u32;
+            Reply::Put(Rput { fd: NOFD, count, offset: put.offset, before, stat, dir: None })
+        }
+        (Again::Done(_), Request::Remove(_)) => Reply::Remove(Rremove { dir: None }),
+        (Again::Done(stat), Request::Rename(_)) => {
+            Reply::Rename(Rrename { stat, from_dir: None, to_dir: None })
+        }
+        (Again::Done(stat), Request::Link(_)) => Reply::Link(Rlink { stat, dir: None }),
+        (Again::Done(stat), Request::Allocate(_)) => Reply::Allocate(Rallocate { stat }),
+        (Again::Done(stat), Request::Copy(copy)) => Reply::Copy(Rcopy { count: copy.length, stat }),
+        (Again::Done(stat), Request::Xattr(_)) => Reply::Xattr(Rxattr { stat, value: Default::default() }),
+        (Again::Done(_), _) => refused(),
+    }
+}
+
+/// What was leased over the connection of who sent them was given back.
+fn unleased(mut reply: Reply) -> Reply {
+    let stats = match &mut reply {
+        Reply::Put(put) => [put.stat.as_mut(), put.dir.as_mut(), None],
+        Reply::Remove(removed) => [removed.dir.as_mut(), None, None],
+        Reply::Rename(renamed) => [renamed.stat.as_mut(), renamed.from_dir.as_mut(), renamed.to_dir.as_mut()],
+        Reply::Link(linked) => [linked.stat.as_mut(), linked.dir.as_mut(), None],
+        Reply::Xattr(xattr) => [xattr.stat.as_mut(), None, None],
+        Reply::Allocate(allocated) => [allocated.stat.as_mut(), None, None],
+        Reply::Copy(copied) => [copied.stat.as_mut(), None, None],
+        _ => [None, None, None],
+    };
+    stats.into_iter().flatten().for_each(|stat| stat.leased = false);
+    reply
+}

@@ -1,0 +1,75 @@
+//! Changes whose replies are lost for good, since they were done again under other numbers: those of which that is told are taken out, and
+//! the others get new numbers.
+
+use super::{Outstanding, Requests};
+use crate::operation::Pending;
+use wirefs_cache::meter::Departure;
+use wirefs_op::{FileId, Frame, NOTAG, Request, Tag, Time};
+
+impl Requests {
+    /// From now on changes are numbered once [`Requests::number_again`] says so. Hands back the number of the next change.
+    pub(crate) fn hold_numbers(&mut self) -> u64 {
+        self.are_numbers_held = true;
+        self.numbers.next()
+    }
+
+    /// Changes are numbered when they are issued again.
+    pub(crate) fn release_numbers(&mut self) {
+        self.are_numbers_held = false;
+    }
+
+    /// Takes out the waiting changes that `is_settled` says yes to, in order, as if each had been sent just now.
+    pub(crate) fn take_settled(
+        &mut self,
+        now: Time,
+        departure: Departure,
+        is_settled: impl Fn(u64, &Pending) -> bool,
+    ) -> Vec<Outstanding> {
+        let mut settled = Vec::new();
+        for waiting in std::mem::take(&mut self.waiting) {
+            match waiting.number.filter(|number| is_settled(*number, &waiting.pending)) {
+                Some(number) => {
+                    self.numbers.answered(Some(number));
+                    self.next_order += 1;
+                    settled.push(Outstanding {
+                        tag: Tag(0),
+                        request: waiting.request,
+                        pending: waiting.pending,
+                        sent: now,
+                        told_since: now,
+                        arrival: departure,
+                        departure,
+                        first_reply: true,
+                        received: 0,
+                        order: self.next_order,
+                        number: Some(number),
+                    });
+                }
+                None => self.waiting.push_back(waiting),
+            }
+        }
+        settled
+    }
+
+    /// Gives new numbers to all changes that wait, and hands back what the journal is to have of them.
+    pub(crate) fn number_again(&mut self, now: Time) -> Vec<(u64, Frame)> {
+        self.release_numbers();
+        let mut journaled = Vec::new();
+        for waiting in self.waiting.iter_mut().filter(|waiting| waiting.request.is_change()) {
+            self.numbers.answered(waiting.number.take());
+            let number = self.numbers.issue();
+            (waiting.number, waiting.numbered_at) = (Some(number), Some(now));
+            if !matches!(waiting.request, Request::Lock(_)) {
+                journaled.push((number, waiting.request.encode(NOTAG)));
+            }
+        }
+        journaled
+    }
+
+    /// Objects that what waits is about have other ids by now.
+    pub(crate) fn rename_ids(&mut self, id_of: impl Fn(FileId) -> FileId) {
+        for id in self.waiting.iter_mut().flat_map(|waiting| waiting.request.ids_mut()).flatten() {
+            *id = id_of(*id);
+        }
+    }
+}
