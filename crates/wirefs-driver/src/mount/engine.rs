@@ -57,6 +57,8 @@ pub(super) struct Engine {
     pub(super) journal: Option<Arc<Journal>>,
     config: Config,
     pub(super) notices: Notices,
+    /// What the server's machine has lost is being done again.
+    pub(super) redoes: AtomicBool,
     stopped: AtomicBool,
     pub(super) stop_signal: (Mutex<()>, Condvar),
     own_calls: AtomicU64,
@@ -119,6 +121,7 @@ impl Engine {
             journal: journal.map(Arc::new),
             config,
             notices: Notices::default(),
+            redoes: AtomicBool::new(false),
             stopped: AtomicBool::new(false),
             stop_signal: (Mutex::new(()), Condvar::new()),
             own_calls: AtomicU64::new(OWN_CALLS),

@@ -15,6 +15,7 @@ mod place;
 mod pump;
 mod quarantine;
 mod recover;
+mod redo;
 mod writer;
 
 pub use kept::{Kept, KeptChange, kept_changes, kept_in};
@@ -23,6 +24,7 @@ pub use left::{LeftJournal, LeftState, left_journals};
 pub use place::JournalPlan;
 pub(super) use recover::recover_all;
 pub use recover::{Brought, Progress, Recovered, Stays};
+pub(super) use redo::Begun;
 
 use super::engine::Shared;
 use super::handshake::Attached;
@@ -138,7 +140,7 @@ impl Journal {
         }
     }
 
-    fn fails(&self, why: &str) {
+    pub(super) fn fails(&self, why: &str) {
         let mut failed = self.failed();
         if failed.is_none() {
             tell(&format!(

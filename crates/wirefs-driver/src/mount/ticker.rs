@@ -3,6 +3,7 @@
 use super::engine::Shared;
 use super::signals::is_dying;
 use std::io;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use wirefs_client::call::CallId;
 
@@ -21,6 +22,9 @@ pub(super) fn start(engine: &Shared) -> io::Result<()> {
             engine.drive(|state, now| {
                 for call in dying {
                     state.client.abandon(now, call);
+                }
+                if engine.redoes.load(Ordering::Relaxed) {
+                    state.client.is_being_redone(now);
                 }
                 state.client.tick(now);
             });

@@ -1,11 +1,14 @@
 //! The carrier's thread: receives, and dials again when the connection breaks.
 
+mod lost_power;
+
 use super::MountPlan;
 use super::engine::Shared;
 use super::handshake::{Attached, shake_hands};
 use super::outlet::Outlet;
 use super::random;
 use bytes::Bytes;
+use lost_power::{LostPower, Met};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -115,12 +118,20 @@ fn hear(engine: &Shared) -> Hear {
 /// the one that was mounted.
 fn dial_again(engine: &Shared, plan: &MountPlan) -> Option<Attached> {
     let mut wait = RETRY_FIRST;
+    let mut lost_power = LostPower::default();
     let root = engine.lock().client.root_id();
     while !engine.is_stopped() {
         let dialled = plan.dial.dial_again().ok();
         let attached = dialled.and_then(|carrier| shake_hands(carrier, engine.session, plan).ok());
         match attached {
-            Some(attached) if attached.attachment.root.id == root => return Some(attached),
+            Some(attached) if attached.attachment.root.id == root => match lost_power.met(engine, attached) {
+                Met::Use(attached) => return Some(*attached),
+                Met::DialNow => {
+                    wait = RETRY_FIRST;
+                    continue;
+                }
+                Met::DialLater => {}
+            },
             Some(attached) => attached.carrier.closer.close(),
             None => {}
         }

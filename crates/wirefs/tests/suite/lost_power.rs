@@ -46,12 +46,13 @@ fn lose(world: &World) {
 }
 
 /// A server of a machine that was started again.
-fn started_again(world: &World) -> Server {
+pub(crate) fn started_again(world: &World) -> Server {
     // Nobody lives who was promised anything.
     let _none = fs::remove_dir_all(world.path("home/.local/state/wirefs/exports"));
     world.write("boot_id", "00000000-0000-4000-8000-000000000001\n");
+    // Mounts that live, also those of others, are not to be kept by the name space of the server.
     let script = format!(
-        "mount --bind boot_id /proc/sys/kernel/random/boot_id && exec wirefs serve export --listen {}",
+        "umount -a -l -t fuse.wirefs 2>none; mount --bind boot_id /proc/sys/kernel/random/boot_id && exec wirefs serve export --listen {}",
         world.url()
     );
     let mut command = world.command("unshare");

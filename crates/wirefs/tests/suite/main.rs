@@ -12,6 +12,7 @@ mod journal;
 mod kept;
 mod leases;
 mod lost_power;
+mod lost_power_alive;
 mod modes;
 mod nodes;
 mod over_ssh;

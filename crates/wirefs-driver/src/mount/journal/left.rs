@@ -76,9 +76,11 @@ pub(super) enum LeftError {
     Fault(#[from] HeaderFault),
 }
 
-/// A journal that was left, locked and looked through.
+/// A journal that was looked through.
 pub(super) struct Left {
-    pub(super) claim: Claim,
+    dir: PathBuf,
+    /// Of one that was left.
+    pub(super) claim: Option<Claim>,
     pub(super) survey: Survey,
 }
 
@@ -90,12 +92,17 @@ impl Left {
             Err(PlaceError::Busy(_)) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
+        Ok(Some(Left { claim: Some(claim), ..Left::own(dir)? }))
+    }
+
+    /// The journal of a mount of this process, which appends nothing that counts meanwhile.
+    pub(super) fn own(dir: &Path) -> Result<Left, LeftError> {
         let mut survey = Survey::default();
-        for (number, path) in claim.segments()? {
+        for (number, path) in segments(dir)? {
             // One segment at a time is in memory.
             drop(survey.take(number, read(&path)?)?);
         }
-        Ok(Some(Left { claim, survey }))
+        Ok(Left { dir: dir.to_path_buf(), claim: None, survey })
     }
 
     /// Whose it is; `None` where not even that can be read.
@@ -117,7 +124,7 @@ impl Left {
 
     /// Goes through all of it again, in order.
     pub(super) fn segments(&self) -> io::Result<Segments> {
-        Ok(Segments { left: self.claim.segments()?.into_iter(), survey: Survey::default() })
+        Ok(Segments { left: segments(&self.dir)?.into_iter(), survey: Survey::default() })
     }
 }
 

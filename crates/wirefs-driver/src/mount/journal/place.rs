@@ -92,18 +92,13 @@ impl Claim {
         self.place.dir()
     }
 
-    /// The segments, in order.
-    pub(super) fn segments(&self) -> io::Result<Vec<(u64, PathBuf)>> {
-        segments(self.dir())
-    }
-
     /// Removes all of it: nothing in it is needed any more.
     ///
     /// # Errors
     /// The system refuses; what is left of it is replayed without effect.
     pub(super) fn remove(self) -> io::Result<()> {
         // From the back, so that what is left at any moment is a journal.
-        for (_, path) in self.segments()?.into_iter().rev() {
+        for (_, path) in segments(self.dir())?.into_iter().rev() {
             std::fs::remove_file(path)?;
         }
         let dir = self.dir();

@@ -4,14 +4,16 @@ use super::left::Segments;
 use super::quarantine::Quarantine;
 use super::recover::{Progress, Stays};
 use bytes::Bytes;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use wirefs_carrier::{Carrier, CarrierLost, Class, Closer, FrameSource, Outbox};
 use wirefs_journal::{Action, Event, Outcome, Record, Redo, Redone, Refused, Replay, Unfit};
+use wirefs_op::message::put::Rput;
 use wirefs_op::message::recall::{RESTS, Trecalled};
-use wirefs_op::{Frame, NOTAG, Request};
+use wirefs_op::wire::Malformed;
+use wirefs_op::{FileId, Frame, NOTAG, Reply, Request};
 
 /// How long the server may be silent: its disk may be slow, and others may have to be asked first.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -19,6 +21,21 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const LAST_WORD: Duration = Duration::from_secs(1);
 /// How often it is told how far it is.
 const TOLD_EACH: Duration = Duration::from_millis(200);
+
+/// What the server has said of the changes, and what became of the others.
+#[derive(Debug, Default)]
+pub(super) struct Heard {
+    /// Replies are kept of the changes from this number on.
+    pub(super) from: u64,
+    /// By the numbers that the changes have in the journal.
+    pub(super) replies: BTreeMap<u64, Reply>,
+    /// What each of them has made.
+    pub(super) made: BTreeMap<u64, FileId>,
+    /// Those that are kept aside.
+    pub(super) aside: BTreeSet<u64>,
+    /// All changes that were sent under lower numbers than this are answered, and that is heard.
+    pub(super) floor: u64,
+}
 
 /// What moves changes out of the journal to the server.
 pub(super) struct Pump {
@@ -33,6 +50,8 @@ pub(super) struct Pump {
     redo: Option<Redo>,
     renumbered: BTreeMap<u64, u64>,
     done: u64,
+    /// What is told to a client that lives.
+    heard_of: Option<Heard>,
     tell: fn(Progress),
     of: u64,
     begun: Instant,
@@ -56,6 +75,7 @@ impl Pump {
             redo,
             renumbered,
             done: 0,
+            heard_of: None,
             tell,
             of,
             begun,
@@ -84,8 +104,10 @@ impl Pump {
     }
 
     /// Moves all changes; with `redo`, those that it says.
+    ///
+    /// The connection is in use until [`Pump::rest`] or [`Pump::close`].
     pub(super) fn run(
-        mut self,
+        &mut self,
         mut replay: Replay,
         redo: Option<Redo>,
         quarantine: &mut Quarantine,
@@ -99,7 +121,6 @@ impl Pump {
                     Action::Refused(refused) => self.refused(refused, quarantine)?,
                     Action::Done(mut outcome) => {
                         outcome.skipped += self.done;
-                        self.rest();
                         (self.tell)(Progress { done: self.of, of: self.of, since: self.begun.elapsed() });
                         return Ok(outcome);
                     }
@@ -110,7 +131,11 @@ impl Pump {
                 }
             }
             let body = self.receive()?;
+            self.hear(&body, &replay)?;
             replay.handle(Event::Received(body))?;
+            if let Some(heard) = &mut self.heard_of {
+                heard.floor = heard.floor.max(replay.answered_below());
+            }
             self.tell(&replay.outcome());
         }
     }
@@ -121,6 +146,35 @@ impl Pump {
         self.outbox.push(told, Class::Bulk);
         // Where it does not come through, others wait until the leases have run out.
         let _told = self.outbox.finish(LAST_WORD);
+    }
+
+    /// Goes on remembering what the server says. To be asked for before [`Pump::run`].
+    pub(super) fn remember(&mut self, heard: Heard) {
+        self.heard_of = Some(heard);
+    }
+
+    /// What was remembered.
+    pub(super) fn take_heard(&mut self) -> Heard {
+        self.heard_of.take().unwrap_or_default()
+    }
+
+    /// The machine that said what becomes of the changes, after the last of them.
+    pub(super) fn take_redo(&mut self) -> Option<Redo> {
+        self.redo.take()
+    }
+
+    fn hear(&mut self, body: &Bytes, replay: &Replay) -> Result<(), Malformed> {
+        let Some(heard) = &mut self.heard_of else { return Ok(()) };
+        let (tag, reply) = Reply::decode(body.clone())?;
+        let number = replay.number_of(tag).and_then(|number| self.renumbered.get(&number));
+        let Some(number) = number.copied().filter(|_| tag != NOTAG) else { return Ok(()) };
+        if let Reply::Put(Rput { stat: Some(stat), .. }) = &reply {
+            heard.made.insert(number, stat.id);
+        }
+        if number >= heard.from {
+            heard.replies.insert(number, reply);
+        }
+        Ok(())
     }
 
     fn refused(&self, refused: Refused, quarantine: &mut Quarantine) -> Result<(), Stays> {
@@ -143,7 +197,12 @@ impl Pump {
         let Some(redo) = &mut self.redo else { return Ok(replay.handle(Event::Record(record))?) };
         match redo.redo(&record).map_err(|unlike| Stays::Unfit(Unfit::Unlike(unlike)))? {
             Redone::Nothing => self.done += 1,
-            Redone::Aside(why) => quarantine.keep(&record, why)?,
+            Redone::Aside(why) => {
+                quarantine.keep(&record, why)?;
+                if let Some(heard) = &mut self.heard_of {
+                    heard.aside.insert(record.number);
+                }
+            }
             Redone::Send(number, request) => {
                 self.renumbered.insert(number, record.number);
                 replay.handle(Event::Record(Record { number, body: request.encode(NOTAG).to_body() }))?;

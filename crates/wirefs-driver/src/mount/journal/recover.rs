@@ -5,6 +5,7 @@
 //! journal stays for the next mount.
 
 use super::left::{Left, LeftError, journals_of};
+use super::place::Claim;
 use super::pump::Pump;
 use super::quarantine::Quarantine;
 use super::{JournalPlan, again, kernel_run, tell};
@@ -111,6 +112,13 @@ impl Stays {
             | Stays::Unseen(_)
             | Stays::System(_) => false,
         }
+    }
+}
+
+impl Stays {
+    /// Whether a mount that lives tries again: nothing is known of what it has journaled but that it is not on the server's disk.
+    pub(in crate::mount) fn may_pass(&self) -> bool {
+        self.is_passing() || matches!(self, Stays::Unsafe(_))
     }
 }
 
@@ -229,9 +237,9 @@ impl Recovery<'_> {
             }
             ended => ended?,
         };
-        self.keep_aside(&mut quarantine, unfit)?;
+        keep_aside(&self.left, &mut quarantine, unfit)?;
         quarantine.settle()?;
-        let Recovery { left: Left { claim, survey }, .. } = self;
+        let Recovery { left: Left { claim, survey, .. }, .. } = self;
         let aside = quarantine.count();
         let brought = Brought {
             outcome,
@@ -240,7 +248,7 @@ impl Recovery<'_> {
             damage: survey.damage,
             unfit,
         };
-        claim.remove()?;
+        claim.map_or(Ok(()), Claim::remove)?;
         Ok(brought)
     }
 
@@ -250,7 +258,7 @@ impl Recovery<'_> {
             return Err(Stays::Unreadable("its first segment is damaged".to_owned()));
         }
         // It was made and never written to.
-        self.left.claim.remove()?;
+        self.left.claim.map_or(Ok(()), Claim::remove)?;
         let (outcome, quarantine) = (Outcome::default(), PathBuf::new());
         Ok(Brought { outcome, aside: 0, quarantine, damage: None, unfit: None })
     }
@@ -289,7 +297,12 @@ impl Recovery<'_> {
             Ok(replay) => replay,
             Err(unfit) => return self.sends_nothing(attached, unfit),
         };
-        self.pump(attached)?.run(replay, None, quarantine)
+        let mut pump = self.pump(attached)?;
+        let ended = pump.run(replay, None, quarantine);
+        if ended.is_ok() {
+            pump.rest();
+        }
+        ended
     }
 
     fn pump(&self, attached: Attached) -> Result<Pump, Stays> {
@@ -317,36 +330,46 @@ impl Recovery<'_> {
         let known = self.redo.take().filter(|(boot, _)| *boot == terms.boot);
         let redo = match known {
             Some((_, redo)) => redo,
-            None => again::plan(&self.left, header.root, &mut pump).inspect_err(|stays| {
-                if matches!(stays, Stays::Unfit(_)) {
-                    pump.rest();
-                }
-                pump.close();
-            })?,
+            None => again::plan(&self.left, header.root, self.left.survey.end(), &mut pump).inspect_err(
+                |stays| {
+                    if matches!(stays, Stays::Unfit(_)) {
+                        pump.rest();
+                    }
+                    pump.close();
+                },
+            )?,
         };
         self.redo = Some((terms.boot, redo.clone()));
         let replay = Replay::new(terms, false, None).map_err(Stays::Unfit)?;
-        pump.run(replay, Some(redo), quarantine)
+        let ended = pump.run(replay, Some(redo), quarantine);
+        if ended.is_ok() {
+            pump.rest();
+        }
+        ended
     }
+}
 
-    /// What may not be sent.
-    fn keep_aside(&self, quarantine: &mut Quarantine, unfit: Option<Unfit>) -> Result<(), Stays> {
-        if self.left.survey.behind == 0 && unfit.is_none() {
-            return Ok(());
-        }
-        let mut segments = self.left.segments()?;
-        while let Some(taken) = segments.next()? {
-            if let Some(unfit) = unfit {
-                let survey = &self.left.survey;
-                let is_needed = |number: u64| number >= survey.forget && !survey.told(number).is_refused;
-                for record in taken.records.iter().filter(|record| is_needed(record.number)) {
-                    quarantine.keep(record, &unfit.to_string())?;
-                }
-            }
-            for record in &taken.behind {
-                quarantine.keep(record, "it stands behind a damaged place of the journal")?;
-            }
-        }
-        Ok(())
+/// What may not be sent.
+pub(super) fn keep_aside(
+    left: &Left,
+    quarantine: &mut Quarantine,
+    unfit: Option<Unfit>,
+) -> Result<(), Stays> {
+    if left.survey.behind == 0 && unfit.is_none() {
+        return Ok(());
     }
+    let mut segments = left.segments()?;
+    while let Some(taken) = segments.next()? {
+        if let Some(unfit) = unfit {
+            let survey = &left.survey;
+            let is_needed = |number: u64| number >= survey.forget && !survey.told(number).is_refused;
+            for record in taken.records.iter().filter(|record| is_needed(record.number)) {
+                quarantine.keep(record, &unfit.to_string())?;
+            }
+        }
+        for record in &taken.behind {
+            quarantine.keep(record, "it stands behind a damaged place of the journal")?;
+        }
+    }
+    Ok(())
 }

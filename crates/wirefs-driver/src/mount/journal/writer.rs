@@ -6,6 +6,7 @@ use bytes::Bytes;
 use rustix::fs::{FallocateFlags, Mode, OFlags};
 use std::fs::File;
 use std::io::{self, IoSlice, Write};
+use std::path::Path;
 use std::sync::Arc;
 use wirefs_journal::entry::{EntryKind, HEAD_BYTES, NOT_ALONE, Spot, head};
 use wirefs_journal::limits::SEGMENT_BYTES;
@@ -183,6 +184,11 @@ impl Writer {
         (self.file, self.salt) = (Arc::new(file), salt);
         group.opened(&self.file);
         Ok(())
+    }
+
+    /// Whose journal it is, and where.
+    pub(super) fn header(&self) -> (&Header, &Path) {
+        (&self.header, self.claim.dir())
     }
 
     pub(super) fn figures(&self, answered: u64) -> Figures {

@@ -1,0 +1,188 @@
+//! The server's machine loses power while a mount lives: what its disk did not have comes out of the journal, and programs see a pause.
+//!
+//! ```text
+//!   program ── mount ──journal──┐        killed; the export is put back to what a disk may have kept
+//!     (goes on)    server       └──────> another boot id
+//! ```
+
+use crate::journal::{alone, journals, umount};
+use crate::lost_power::started_again;
+use crate::world::{Server, World, wait_for};
+use rustix::process::Signal;
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+use std::path::Path;
+use std::thread;
+
+/// Worlds that are made anew where the mount had the server's disk asked for before it was killed.
+const TRIES: usize = 10;
+
+/// A mount whose server's disk has all that was done so far.
+fn synced() -> (World, Server) {
+    let world = World::new();
+    let server = world.serve(&["--listen", &world.url()]);
+    alone(&world);
+    fs::write(world.path("mnt/before"), "before").unwrap();
+    world.wirefs(&["sync", "mnt"]).succeeds();
+    (world, server)
+}
+
+fn changes(world: &World) -> u64 {
+    world.status()["journal"]["changes"].as_u64().unwrap()
+}
+
+/// The server and its machine are gone, and with it these names of the export.
+fn lose(world: &World, server: Server, names: &[&str]) {
+    server.kill(Signal::KILL);
+    drop(server);
+    for name in names {
+        let path = world.path("export").join(name);
+        if path.is_dir() {
+            fs::remove_dir_all(path).unwrap();
+        } else {
+            fs::remove_file(path).unwrap();
+        }
+    }
+}
+
+fn quarantine(world: &World) -> String {
+    world.wirefs(&["quarantine", "list", "--json"]).succeeds().trim().to_owned()
+}
+
+/// All files below a directory, and what they hold.
+fn contents(dir: &Path) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        if path.is_dir() {
+            found.extend(contents(&path).into_iter().map(|(below, text)| (format!("{name}/{below}"), text)));
+            found.insert(name, "a directory".to_owned());
+        } else {
+            found.insert(name, fs::read_to_string(&path).unwrap());
+        }
+    }
+    found
+}
+
+/// Files that stay open, in a directory that the server's disk has not; `None`: it has.
+fn lost_with_open_files() -> Option<(World, Server, [File; 2], [u64; 2])> {
+    let (world, server) = synced();
+    let mount = world.path("mnt");
+    fs::create_dir(mount.join("d")).unwrap();
+    fs::create_dir(mount.join("d/e")).unwrap();
+    let open = |name: &str| {
+        OpenOptions::new().read(true).write(true).create_new(true).open(mount.join(name)).unwrap()
+    };
+    let files = [open("d/one"), open("d/e/two")];
+    files[0].write_all_at(b"before one", 0).unwrap();
+    files[1].write_all_at(b"before two", 0).unwrap();
+    fs::write(mount.join("d/draft"), "closed").unwrap();
+    fs::rename(mount.join("d/draft"), mount.join("d/closed")).unwrap();
+    let inodes = ["d/one", "d/e/two"].map(|name| fs::metadata(mount.join(name)).unwrap().ino());
+    wait_for("the answers", || world.status()["journal"]["unanswered_changes"] == 0);
+    let is_lost = changes(&world) >= 8;
+    lose(&world, server, &["d"]);
+    is_lost.then(|| {
+        let server = started_again(&world);
+        (world, server, files, inodes)
+    })
+}
+
+// S-88
+#[test]
+fn what_the_servers_disk_lost_is_there_again_and_open_files_go_on() {
+    let (world, _server, [one, two], inodes) =
+        (0..TRIES).find_map(|_| lost_with_open_files()).expect("the disk has always all of it");
+    let mount = world.path("mnt");
+    one.write_all_at(b"behind", 0).unwrap();
+    one.sync_all().unwrap();
+    two.write_all_at(b"behind", 0).unwrap();
+    fs::write(mount.join("d/e/three"), "new").unwrap();
+    assert_eq!(["d/one", "d/e/two"].map(|name| fs::metadata(mount.join(name)).unwrap().ino()), inodes);
+    assert_eq!(one.metadata().unwrap().ino(), inodes[0]);
+    let seen = contents(&mount);
+    drop((one, two));
+    umount(&world);
+    assert_eq!(contents(&world.path("export")), seen);
+    let text = |name: &str| seen[name].as_str();
+    assert_eq!([text("d/one"), text("d/e/two")], ["behind one", "behind two"]);
+    assert_eq!([text("d/closed"), text("d/e/three"), text("before")], ["closed", "new", "before"]);
+    assert!(!seen.contains_key("d/draft"));
+    assert_eq!(quarantine(&world), "[]");
+    wait_for("the end", || journals(&world).is_empty());
+}
+
+/// Changes that fail, or leave something else, when they are done twice.
+fn round(dir: &Path, number: usize) -> io::Result<()> {
+    let at = |name: &str| dir.join(format!("{name}{number}"));
+    let step = |what: &str, done: io::Result<()>| {
+        done.map_err(|error| io::Error::new(error.kind(), format!("{what} of round {number}: {error}")))
+    };
+    step("mkdir", fs::create_dir(at("dir")))?;
+    step("write", fs::write(at("new"), format!("text {number}")))?;
+    step("rename", fs::rename(at("new"), at("dir").join("moved")))?;
+    if number.is_multiple_of(3) {
+        step("the last unlink", fs::remove_file(at("dir").join("moved")))?;
+        step("rmdir", fs::remove_dir(at("dir")))?;
+    }
+    Ok(())
+}
+
+// S-88
+#[test]
+fn changes_that_were_under_way_are_done_once_and_their_programs_see_a_pause() {
+    const ROUNDS: usize = 60;
+    let (world, server) = synced();
+    let mount = world.path("mnt");
+    fs::create_dir(mount.join("d")).unwrap();
+    (0..10).for_each(|number| round(&mount.join("d"), number).unwrap());
+    wait_for("the answers", || world.status()["journal"]["unanswered_changes"] == 0);
+    // From here on no change is answered.
+    server.kill(Signal::STOP);
+    (10..20).for_each(|number| round(&mount.join("d"), number).unwrap());
+    let rest = mount.join("d");
+    let program = thread::spawn(move || (20..ROUNDS).try_for_each(|number| round(&rest, number)));
+    let is_lost = changes(&world) > 60;
+    // Where the disk was asked for meanwhile it has all that was answered, and nothing is lost.
+    lose(&world, server, if is_lost { &["d"] } else { &[] });
+    let _server = started_again(&world);
+    program.join().unwrap().unwrap();
+    let seen = contents(&mount);
+    umount(&world);
+    assert_eq!(contents(&world.path("export")), seen);
+    for number in 0..ROUNDS {
+        let moved = seen.get(&format!("d/dir{number}/moved")).map(String::as_str);
+        let text = format!("text {number}");
+        assert_eq!(moved, (!number.is_multiple_of(3)).then_some(text.as_str()), "{number}");
+    }
+    assert_eq!(quarantine(&world), "[]");
+    wait_for("the end", || journals(&world).is_empty());
+}
+
+// S-89
+#[test]
+fn where_it_cannot_be_told_what_was_lost_all_of_it_is_kept_and_the_mount_goes_on() {
+    let unlike = (0..TRIES).find_map(|_| {
+        let (world, server) = synced();
+        fs::create_dir(world.path("mnt/d")).unwrap();
+        fs::write(world.path("mnt/d/f"), "ours").unwrap();
+        wait_for("the answers", || world.status()["journal"]["unanswered_changes"] == 0);
+        let is_lost = changes(&world) >= 3;
+        lose(&world, server, &["d"]);
+        world.write("export/d/f", "theirs");
+        is_lost.then_some(world)
+    });
+    let world = unlike.expect("the disk has always all of it");
+    let _server = started_again(&world);
+    wait_for("the server", || fs::read_to_string(world.path("mnt/d/f")).is_ok_and(|text| text == "theirs"));
+    let list = world.wirefs(&["quarantine", "list"]).succeeds();
+    assert!(list.contains("write 4 bytes at 0") && list.contains("started again"), "{list}");
+    fs::write(world.path("mnt/after"), "after").unwrap();
+    umount(&world);
+    assert_eq!(world.read("export/after"), "after");
+    assert_eq!(world.read("export/d/f"), "theirs");
+    wait_for("the end", || journals(&world).is_empty());
+}
