@@ -46,6 +46,8 @@ pub struct Config {
     pub name_ttl_max: Option<Duration>,
     /// Whether the driver keeps a journal. Only then changes are answered before the server has them.
     pub journal: bool,
+    /// Whether `fsync` is answered once the local disk has the journal; else once the server's disk has the file.
+    pub fsync_here: bool,
     /// The time of day when [`Time`] was 0, for what is answered before the server says when it was.
     pub day: Timestamp,
     /// This machine, in the names of files that it keeps when somebody else's change met its own.

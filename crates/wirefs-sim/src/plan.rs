@@ -105,6 +105,7 @@ impl Plan {
             cache_bytes_max: self.cache_bytes_max,
             name_ttl_max: self.name_ttl_max,
             journal: false,
+            fsync_here: false,
             day: Timestamp::default(),
             host: HostName::new(b"box"),
         }

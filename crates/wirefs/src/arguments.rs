@@ -1,6 +1,7 @@
 //! What can be written on the command line.
 
 mod echo;
+mod fsync;
 mod node;
 mod quarantine;
 
@@ -14,6 +15,7 @@ use wirefs_cache::Mode;
 use wirefs_carrier::Address;
 
 pub(crate) use echo::{Echo, EchoCommand, EchoHost, EchoMount, EchoStatus, Keep};
+pub(crate) use fsync::Fsync;
 pub(crate) use node::{Node, NodeCommand, NodeList, NodeMode, NodeUp};
 pub(crate) use quarantine::{Quarantine, QuarantineAction};
 
@@ -58,7 +60,8 @@ In /etc/fstab:
 
 Options of -o
   ro rw suid nosuid dev nodev exec noexec allow_other default_permissions hard
-  mode=MODE deadline=SPAN cache=SIZE cache_size=SIZE no_cache journal threads=N uid=N gid=N fsname=NAME
+  mode=MODE deadline=SPAN cache=SIZE cache_size=SIZE no_cache journal fsync=WHERE threads=N uid=N gid=N
+  fsname=NAME
   identity=DIR known_hosts=FILE ssh_command=COMMAND port=N (of ssh)
   flags of mount(8) such as noatime, and what only mount(8) and systemd read
   (_netdev noauto user nofail x-…). A comma inside a value is written \\,";
@@ -194,6 +197,9 @@ pub(crate) struct Mount {
     /// On trial: keep a journal on disk, so that changes are done before the server has them
     #[arg(long)]
     pub(crate) journal: bool,
+    /// Whose disk fsync waits for; the journal's needs --journal [default: server]
+    #[arg(long, value_name = "WHERE")]
+    pub(crate) fsync: Option<Fsync>,
     /// Let other users of this machine in
     #[arg(long)]
     pub(crate) allow_other: bool,

@@ -64,6 +64,22 @@ fn read_all(world: &mut World, seat: usize, node: NodeId) -> Vec<u8> {
     read
 }
 
+// S-90
+#[test]
+fn fsync_waits_for_the_journal_alone_where_that_is_enough() {
+    let mut world = alone(World::new(1, Config { fsync_here: true, ..journaling() }, 1, STEADY));
+    let node = at_once(&mut world, |world| world.file(0, ROOT, b"f", b"hello"));
+    let opened = handle(world.ask(0, Call::Open { node, how: NEW }));
+    at_once(&mut world, |world| {
+        world.ask(0, write(node, opened, 0, b"again"));
+        let fsync = |data_only| Call::Fsync { node, handle: opened, data_only };
+        assert_eq!(world.ask(0, fsync(false)), Answer::Done);
+        assert_eq!(world.ask(0, fsync(true)), Answer::Done);
+    });
+    assert!(!world.seats[0].journal.is_empty(), "nothing was under way");
+    world.close(0, node, opened);
+}
+
 #[test]
 fn a_lone_mount_makes_writes_closes_and_looks_without_waiting() {
     let mut world = lone();

@@ -41,6 +41,7 @@ fn config(mode: &str) -> Config {
         cache_bytes_max: 64 * 1024 * 1024,
         name_ttl_max: None,
         journal: false,
+        fsync_here: false,
         day: Timestamp::default(),
         host: HostName::new(b"box"),
     }

@@ -97,6 +97,7 @@ impl Engine {
             name_ttl_max: None,
             journal: journal.is_some(),
             day,
+            fsync_here: plan.journal.as_ref().is_some_and(|journal| journal.answers_fsync),
             host: HostName::new(rustix::system::uname().nodename().to_bytes()),
         };
         // Later than 0, up to which nothing is leased: what came with the tree is.

@@ -340,7 +340,7 @@ pub(super) fn start(engine: &Shared) -> io::Result<()> {
             // Where the disk failed, what was promised of it holds once the server has it.
             let is_kept = answers.is_empty() || for_thread.sync_to(point) || {
                 engine.drive(|state, now| state.client.journal_failed(now));
-                engine.settle()
+                engine.settle() && engine.settle_journal()
             };
             for (call, waiting, answer) in answers {
                 waiting.answer(if is_kept { answer } else { Answer::Fail(Errno::Io) });

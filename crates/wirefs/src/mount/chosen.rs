@@ -4,9 +4,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
+use clap::ValueEnum as _;
 use wirefs_cache::Mode;
 
-use crate::arguments::{self, parse_size, parse_span};
+use crate::arguments::{self, Fsync, parse_size, parse_span};
 use crate::failure::failure;
 
 /// How long a call waits for a silent server unless the user says otherwise.
@@ -44,7 +45,7 @@ const FOR_KERNEL: [&str; 16] = [
 ];
 /// What is told of an option that nobody knows.
 const KNOWN: &str = "ro rw suid nosuid dev nodev exec noexec allow_other default_permissions mode= deadline= hard cache= \
-                     cache_size= no_cache journal threads= identity= known_hosts= ssh_command= port= uid= gid= fsname=, flags such as noatime, \
+                     cache_size= no_cache journal fsync= threads= identity= known_hosts= ssh_command= port= uid= gid= fsname=, flags such as noatime, \
                      and _netdev noauto user nofail x-…";
 
 /// What the user chose.
@@ -57,6 +58,8 @@ pub(super) struct Chosen {
     pub(super) disk_bytes_max: Option<u64>,
     /// Whether changes go to a journal on disk, so that they are done before the server has them.
     pub(super) journal: bool,
+    /// Whether `fsync` waits for that and not for the server's disk.
+    pub(super) fsync_here: bool,
     pub(super) threads: usize,
     pub(super) read_only: bool,
     pub(super) suid: bool,
@@ -84,6 +87,7 @@ impl Default for Chosen {
             cache_bytes_max: CACHE_BYTES_MAX,
             disk_bytes_max: Some(DISK_BYTES_MAX),
             journal: false,
+            fsync_here: false,
             threads: std::thread::available_parallelism().map_or(2, usize::from).clamp(2, 8),
             read_only: false,
             suid: false,
@@ -118,6 +122,10 @@ impl Chosen {
         let disk = arguments.cache_size.map(|bytes| bytes as u64).or(chosen.disk_bytes_max);
         chosen.disk_bytes_max = disk.filter(|_| !arguments.no_cache);
         chosen.journal |= arguments.journal;
+        chosen.fsync_here = arguments.fsync.map_or(chosen.fsync_here, |fsync| fsync == Fsync::Journal);
+        if chosen.fsync_here && !chosen.journal {
+            return Err(failure("--fsync=journal: no journal is kept", "add --journal, or -o journal"));
+        }
         chosen.allow_other |= arguments.allow_other;
         Ok(chosen)
     }
@@ -172,6 +180,7 @@ impl Chosen {
             "mode" => self.mode = Mode::parse(value)?,
             "deadline" => self.deadline = Some(parse_span(value)?),
             "cache" => self.cache_bytes_max = parse_size(value)?,
+            "fsync" => self.fsync_here = Fsync::from_str(value, false)? == Fsync::Journal,
             "cache_size" => self.disk_bytes_max = Some(parse_size(value)? as u64),
             "threads" => {
                 self.threads = number::<usize>(value)?;

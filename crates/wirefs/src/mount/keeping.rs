@@ -28,6 +28,7 @@ pub(crate) fn journal_of(source: &Source, text: &[u8], keeps: bool) -> Option<Jo
             user: rustix::process::geteuid().as_raw(),
             tell: recover::progress,
             keeps,
+            answers_fsync: false,
         }),
         Err(error) => {
             note!("wirefs: no journal is kept: {error}");

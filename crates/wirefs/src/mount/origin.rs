@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use wirefs_carrier::{Dial, Source};
-use wirefs_driver::mount::{Connected, LocalDial, MountPlan};
+use wirefs_driver::mount::{Connected, JournalPlan, LocalDial, MountPlan};
 use wirefs_driver::serve::{ServeOptions, Server};
 use wirefs_op::message::version::BootId;
 use wirefs_server::Tree;
@@ -91,7 +91,8 @@ impl Origin {
         match self {
             Origin::Peer(source, text) => {
                 let plan = plan(dial::of(&source, chosen)?, dial::path_below(&source));
-                let journal = keeping::journal_of(&source, &text, chosen.journal);
+                let journal = keeping::journal_of(&source, &text, chosen.journal)
+                    .map(|plan| JournalPlan { answers_fsync: chosen.fsync_here, ..plan });
                 let plan = MountPlan { store: keeping::of(&source, chosen), journal, ..plan };
                 Ok(Reached { connected: dial::connect(plan, &source, chosen)?, server: None })
             }

@@ -302,3 +302,40 @@ fn a_mount_that_dies_with_everything_at_the_server_leaves_nothing_to_do() {
     assert_eq!(world.read("export/first"), "first");
     assert!(journals(&world).is_empty());
 }
+
+// S-90
+#[test]
+fn fsync_at_the_journal_does_not_wait_for_the_server_and_outlives_the_mount() {
+    let world = World::new();
+    let server = world.serve(&["--listen", &world.url()]);
+    world.wirefs(&["mount", "--journal", "--fsync=journal", &world.url(), "mnt"]).succeeds();
+    await_alone(&world);
+    let process = world.process();
+    let syncs = || world.status()["journal"]["syncs"].as_u64().unwrap();
+    // What waits for the server now would wait for it to go on.
+    wait_for("quiet", || {
+        let status = world.status();
+        let in_flight = status["in_flight"].as_object().unwrap();
+        in_flight.values().all(|count| count == 0) && status["journal"]["unanswered_changes"] == 0
+    });
+    let before = syncs();
+    server.kill(Signal::STOP);
+    let mut file = File::create(world.path("mnt/new")).unwrap();
+    file.write_all(b"synced").unwrap();
+    file.sync_all().unwrap();
+    assert!(syncs() > before, "the local disk was not waited for");
+    kill_process(process, Signal::KILL).unwrap();
+    drop(file);
+    server.kill(Signal::CONT);
+    clear(&world);
+    world.wirefs(&["recover"]).succeeds();
+    assert_eq!(world.read("export/new"), "synced");
+}
+
+#[test]
+fn fsync_at_a_journal_that_is_not_kept_is_a_mistake() {
+    let world = World::new();
+    let refused = world.wirefs(&["mount", "--fsync", "journal", &world.url(), "mnt"]);
+    assert_ne!(refused.code, Some(0));
+    assert!(refused.stderr.contains("--journal"), "{}", refused.stderr);
+}

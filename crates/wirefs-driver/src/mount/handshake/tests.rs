@@ -115,6 +115,7 @@ fn who_keeps_a_journal_wants_to_know_whether_it_is_alone() {
             user: 0,
             tell: |_| {},
             keeps,
+            answers_fsync: false,
         });
         features(&MountPlan { journal, ..plan(mode) }) & FEATURE_ALONE != 0
     };

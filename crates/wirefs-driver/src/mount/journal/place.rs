@@ -35,6 +35,8 @@ pub struct JournalPlan {
     pub tell: fn(Progress),
     /// Whether this mount keeps one. If not, what an earlier one left is brought to the server all the same.
     pub keeps: bool,
+    /// Whether `fsync` waits for it and not for the server's disk.
+    pub answers_fsync: bool,
 }
 
 impl JournalPlan {

@@ -37,6 +37,13 @@ fn values_are_read() {
 }
 
 #[test]
+fn whose_disk_fsync_waits_for_is_read() {
+    assert!(chosen("journal,fsync=journal").unwrap().fsync_here);
+    assert!(!chosen("journal,fsync=journal,fsync=server").unwrap().fsync_here);
+    assert!(chosen("fsync=never").is_err());
+}
+
+#[test]
 fn an_unknown_option_is_named_with_those_that_exist() {
     let error = chosen("rw,colour=blue").unwrap_err().to_string();
     assert!(error.contains("`colour=blue`") && error.contains("deadline="), "{error}");
