@@ -3,7 +3,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 PREFIX ?= /usr/local
 CASES ?= 20000
 
-.PHONY: help run test bench coherence million check lint fmt sim circuits fuzz metrics deny install clean
+.PHONY: help run test bench coherence nodes million check lint fmt sim circuits fuzz metrics deny install clean
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 run: ## serve a directory and mount it until Ctrl-C; RTT=85 puts a line between, FROM=host:dir AT=mnt is the real thing
@@ -14,6 +14,7 @@ bench: ## measure all workloads beside sshfs and local into docs/BENCHMARKS.md; 
 	@scripts/need bench && scripts/bench $(ARGS)
 coherence: ## two clients and a program on the server change one tree, ten minutes a mode; what they saw is judged
 	@scripts/coherence
+nodes: ; @scripts/nodes ## five nodes read each other's files while nodes are killed and return at random, five minutes
 million: ## walk a tree of 1,000,000 entries through a mount, and see what memory it takes; ARGS="--entries 20000"
 	@scripts/need run && scripts/million $(ARGS)
 check: ## compile everything, and check layers and style
@@ -21,8 +22,7 @@ check: ## compile everything, and check layers and style
 	cargo check --workspace --all-targets && cargo xtask layers tidy
 lint: ## what CI checks beside the tests: format, clippy, layers, style, shell scripts
 	@scripts/need lint && scripts/lint
-fmt: ## format the code
-	cargo fmt --all
+fmt: ; cargo fmt --all ## format the code
 sim: ## run the simulation with SEEDS=20000 seeds from FROM=0 on; one seed alone tells all that happens
 	@cargo run --quiet -p wirefs-sim -- --from $(or $(FROM),0) --seeds $(or $(SEEDS),20000)
 circuits: ## simulate lives of circuits over bad cards with SEEDS=2000 seeds from FROM=0 on

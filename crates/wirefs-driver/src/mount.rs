@@ -21,6 +21,7 @@ mod journal;
 mod local;
 mod notices;
 mod outlet;
+mod pause;
 mod random;
 mod signals;
 mod status;

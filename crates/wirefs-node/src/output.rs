@@ -106,4 +106,6 @@ pub struct Counters {
     pub suspicions: u64,
     /// Times that this node said that it lives.
     pub refutations: u64,
+    /// Turns to probe that it took: the periods of the protocol that passed for it.
+    pub turns: u64,
 }

@@ -61,6 +61,8 @@ pub(super) struct Engine {
     pub(super) redoes: AtomicBool,
     stopped: AtomicBool,
     pub(super) stop_signal: (Mutex<()>, Condvar),
+    /// The server is known to be back: it is dialled at once.
+    pub(super) hurries: AtomicBool,
     own_calls: AtomicU64,
     /// Threads of the kernel's requests that may carry these out themselves, where the server is in this process: one always
     /// goes on reading, for what others wait for may depend on it.
@@ -124,6 +126,7 @@ impl Engine {
             notices: Notices::default(),
             redoes: AtomicBool::new(false),
             stopped: AtomicBool::new(false),
+            hurries: AtomicBool::new(false),
             stop_signal: (Mutex::new(()), Condvar::new()),
             own_calls: AtomicU64::new(OWN_CALLS),
             helpers_max: plan.threads.saturating_sub(1),
@@ -385,15 +388,6 @@ impl Engine {
 
     pub(super) fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::SeqCst)
-    }
-
-    /// Waits for a while, or until the mount is stopped.
-    pub(super) fn pause(&self, span: Duration) {
-        let (lock, signal) = &self.stop_signal;
-        let guard = lock.lock().unwrap_or_else(PoisonError::into_inner);
-        if !self.is_stopped() {
-            let _ = signal.wait_timeout(guard, span);
-        }
     }
 
     pub(super) fn status(&self, mountpoint: &Path) -> MountStatus {

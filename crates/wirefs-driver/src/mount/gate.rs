@@ -5,7 +5,7 @@
 //! |---|---|---|
 //! | is closed | is answered from here | is held, and has the server dialled |
 //! | is being opened | is answered from here | is held |
-//! | could not be opened | is answered from here | fails as the dial did, for a second |
+//! | could not be opened | is answered from here | fails as the dial did, for a second or until it is known to be back |
 //! | is open | goes to the server | goes to the server |
 //! | is down | fails: the host is down | fails: the host is down |
 //!
@@ -121,8 +121,10 @@ impl Gate {
     /// Says whether the server is there. While it is not, each call is told so at once, those that wait too.
     pub fn set_up(&self, is_up: bool) {
         let was_up = self.inner.is_up.swap(is_up, Ordering::SeqCst);
-        if was_up && !is_up {
-            self.inner.fail_waiting();
+        match (was_up, is_up) {
+            (true, false) => self.inner.fail_waiting(),
+            (false, true) => self.inner.greet(),
+            (true, true) | (false, false) => {}
         }
     }
 
@@ -323,6 +325,16 @@ impl Inner {
                 waiting.into_iter().for_each(|held| held.pass(engine.as_ref()));
             }
             Err(errno) => waiting.into_iter().for_each(|held| held.reply.answer(Answer::Fail(errno))),
+        }
+    }
+
+    /// The server is back: what it was told of its absence is over.
+    fn greet(&self) {
+        let mut state = self.lock();
+        match &state.phase {
+            Phase::Open(engine) => engine.hurry(),
+            Phase::Failed(..) => state.phase = Phase::Closed,
+            Phase::Closed | Phase::Opening(_) => {}
         }
     }
 

@@ -136,8 +136,10 @@ fn dial_again(engine: &Shared, plan: &MountPlan) -> Option<Attached> {
             None => {}
         }
         let spread = Duration::from_millis(random::below(wait.as_millis() as u64 / 2 + 1));
-        engine.pause(wait + spread);
-        wait = (wait * 2).min(RETRY_MAX);
+        wait = match engine.pause_or_hurry(wait + spread) {
+            true => RETRY_FIRST,
+            false => (wait * 2).min(RETRY_MAX),
+        };
     }
     None
 }

@@ -33,7 +33,7 @@ fn a_cut_link_swallows_frames_and_a_healed_one_passes_them() {
     let datagrams = w.datagrams();
     assert_eq!(datagrams.send_up(&w.link, 0..3), [0, 1, 2]);
     w.link.cut();
-    assert_eq!(datagrams.send_up(&w.link, 3..6), []);
+    assert!(datagrams.send_up(&w.link, 3..6).is_empty());
     w.link.heal();
     assert_eq!(datagrams.send_up(&w.link, 6..9), [6, 7, 8]);
     let counted = w.link.counters().b_to_a;

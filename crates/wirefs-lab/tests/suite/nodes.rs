@@ -6,6 +6,7 @@
 //! [linus3] ──┘
 //! ```
 
+mod killed;
 mod names;
 mod segment;
 mod users;
@@ -66,7 +67,7 @@ fn a_listing_dials_nobody_and_the_first_use_does() {
 /// too.
 #[test]
 fn a_killed_node_is_down_and_works_again_when_it_is_back() {
-    let mut segment = Segment::of_three("killed");
+    let segment = Segment::of_three("killed");
     let mut open = segment.open(1, "linus2/file");
     segment.kill(2);
     // While nobody knows yet, the others are as they were.

@@ -87,6 +87,7 @@ impl Node {
             }
         }
         if is_due(&mut self.turns.probe, now, self.pace.turn) {
+            self.counters.turns += 1;
             self.probe(now);
         }
         self.look_after_probes(now);

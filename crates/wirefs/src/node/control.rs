@@ -178,7 +178,8 @@ fn converse(stream: UnixStream, host: &NodeHost) -> io::Result<()> {
 }
 
 fn tell(writer: &mut UnixStream, host: &NodeHost) -> io::Result<()> {
-    let listed: Vec<Listed> = host.nodes().iter().map(Listed::of).collect();
+    let turns = host.counters().turns;
+    let listed: Vec<Listed> = host.nodes().iter().map(|node| Listed::of(node, turns)).collect();
     let mut line = serde_json::to_string(&listed)?;
     line.push('\n');
     writer.write_all(line.as_bytes())

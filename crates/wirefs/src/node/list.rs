@@ -42,10 +42,14 @@ pub(super) struct Listed {
     pub(super) free_bytes: u64,
     /// All room there, in bytes.
     pub(super) all_bytes: u64,
+    /// Of this one: the periods of the protocol that passed for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) turns: Option<u64>,
 }
 
 impl Listed {
-    pub(super) fn of(node: &NodeInfo) -> Listed {
+    /// A node as the table has it, after `turns` periods of this one's.
+    pub(super) fn of(node: &NodeInfo, turns: u64) -> Listed {
         let record = &node.record;
         let state = match node.state {
             Liveness::Alive => "alive",
@@ -67,6 +71,7 @@ impl Listed {
             load: f64::from(record.load_percent) / 100.0,
             free_bytes: record.free_bytes,
             all_bytes: record.all_bytes,
+            turns: node.is_own.then_some(turns),
         }
     }
 }

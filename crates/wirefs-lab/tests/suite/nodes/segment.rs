@@ -155,7 +155,7 @@ impl Segment {
     }
 
     /// Ends the process of a node without a word.
-    pub(super) fn kill(&mut self, number: usize) {
+    pub(super) fn kill(&self, number: usize) {
         for process in self.processes(number) {
             kill_process(process, Signal::KILL).unwrap();
             wait_for("the process's end", || test_kill_process(process).is_err() || is_zombie(process));
