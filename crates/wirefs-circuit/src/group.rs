@@ -13,7 +13,7 @@ use crate::handshake::Secrets;
 use crate::limits::{
     CLOSING, CLOSING_WAIT, HANDSHAKE_WAIT_MAX, HANDSHAKE_WAIT_MIN, PACE_STEP, PATHS_MAX, SILENCE_MAX,
 };
-use crate::output::Lost;
+use crate::output::{Lost, PathState};
 use crate::path::{Path, Standing};
 use crate::seal::Secret;
 
@@ -173,6 +173,19 @@ impl Group {
     /// The ways of paths that live, and their measured rates in bytes a second.
     pub(crate) fn live_ways(&self) -> Vec<(Way, Option<u64>)> {
         self.paths().filter(|path| path.is_live()).map(|path| (path.way, path.rate.measured())).collect()
+    }
+
+    /// All paths, those that are down too.
+    pub(crate) fn path_states(&self) -> Vec<PathState> {
+        let state = |path: &Path| PathState {
+            way: path.way,
+            is_up: path.is_live(),
+            rate: path.rate.measured(),
+            rtt: path.rtt.measured(),
+            arrived_bytes: path.fates.arrived_bytes,
+            lost_bytes: path.fates.lost_bytes,
+        };
+        self.paths().map(state).collect()
     }
 
     /// The largest packet that each live path is known to carry, in bytes.

@@ -90,5 +90,5 @@ pub use config::{Card, Config, Trust};
 pub use counters::Counters;
 pub use handshake::HandshakeKey;
 pub use node::Node;
-pub use output::{Departure, DialFault, Lost, Misuse, Output, PeerFault, Read};
+pub use output::{Departure, DialFault, Lost, Misuse, Output, PathState, PeerFault, Read};
 pub use wirefs_op::Time;

@@ -17,7 +17,7 @@ use crate::limits::{CARD_BYTES_MIN, CARDS_MAX, KEYS_MAX, PACKET_BYTES_MAX, PATHS
 use crate::node::dialling::Dialling;
 use crate::node::half_open::HalfOpen;
 use crate::node::table::{Slot, Table};
-use crate::output::{Departure, Lost, Misuse, Output, Read};
+use crate::output::{Departure, Lost, Misuse, Output, PathState, Read};
 use crate::wire::header::{self, Kind};
 
 mod dialling;
@@ -328,6 +328,11 @@ impl Node {
     /// The ways of a group that carry data now, each with its measured rate in bytes a second, if that was measured.
     pub fn live_ways(&mut self, group: GroupId) -> Vec<(Way, Option<u64>)> {
         self.told(group).map(|group| group.live_ways()).unwrap_or_default()
+    }
+
+    /// All paths of a group, those that are down too; none: no such group stands.
+    pub fn paths(&mut self, group: GroupId) -> Vec<PathState> {
+        self.told(group).map(|group| group.path_states()).unwrap_or_default()
     }
 
     /// The largest packets that were found to pass over each live way, in bytes behind the Ethernet header.

@@ -1,5 +1,7 @@
 //! What a node tells its driver.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 
 use crate::address::{Address, CircuitId, GroupId, NodeKey, Way};
@@ -133,6 +135,23 @@ impl std::fmt::Display for Misuse {
 }
 
 impl std::error::Error for Misuse {}
+
+/// A path of a group, as it is at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathState {
+    /// From which card to where.
+    pub way: Way,
+    /// It carries data.
+    pub is_up: bool,
+    /// Its measured rate in bytes a second, once that was measured.
+    pub rate: Option<u64>,
+    /// Its round trip on average, once that was measured.
+    pub rtt: Option<Duration>,
+    /// Bytes of our packets that arrived since the group stands.
+    pub arrived_bytes: u64,
+    /// Bytes of those that were lost and sent anew.
+    pub lost_bytes: u64,
+}
 
 /// A packet to be sent: the first bytes of the buffer that was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

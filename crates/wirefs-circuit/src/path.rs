@@ -68,6 +68,15 @@ pub(crate) struct Path {
     pub(crate) spare: usize,
     /// The driver was told that it lives.
     pub(crate) is_told: bool,
+    /// Bytes of its packets that arrived, and of those that were lost.
+    pub(crate) fates: Fates,
+}
+
+/// What became of the packets of a path, in bytes since the group stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Fates {
+    pub(crate) arrived_bytes: u64,
+    pub(crate) lost_bytes: u64,
 }
 
 impl Path {
@@ -88,6 +97,7 @@ impl Path {
             wants_ping: true,
             spare: 0,
             is_told: false,
+            fates: Fates::default(),
         }
     }
 
@@ -169,6 +179,8 @@ impl Path {
 
     /// Learns from what became of packets.
     fn learn(&mut self, now: Time, report: &mut Report) {
+        self.fates.arrived_bytes += report.arrived_bytes;
+        self.fates.lost_bytes += report.lost_bytes;
         let flying = self.flight.flying_bytes();
         let shortest = self.rtt.shortest();
         self.rate.learn(now, report.arrived_bytes, report.lost_bytes, report.newest, flying, shortest);

@@ -59,6 +59,11 @@ impl Rtt {
         self.smoothed.unwrap_or(GUESS)
     }
 
+    /// As it is on average; none before it was measured.
+    pub(crate) fn measured(&self) -> Option<Duration> {
+        self.smoothed
+    }
+
     pub(crate) fn shortest(&self) -> Duration {
         self.shortest
     }
