@@ -12,6 +12,7 @@ pub(crate) use tcp::connect;
 pub use unix::UnixDial;
 
 use crate::carrier::Carrier;
+use crate::path::PathStatus;
 
 /// Reaches one peer. The first dial may talk to the person at the terminal; later ones must not.
 pub trait Dial: Send + Sync {
@@ -33,5 +34,10 @@ pub trait Dial: Send + Sync {
     /// As [`dial`](Self::dial), but tls 2 round trips: a refusal then shows at the first receive.
     fn dial_again(&self) -> Result<Carrier, DialError> {
         self.dial()
+    }
+
+    /// The ways that the last connection takes; none where its carrier has but one, or it is over.
+    fn paths(&self) -> Vec<PathStatus> {
+        Vec::new()
     }
 }

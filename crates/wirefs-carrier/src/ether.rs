@@ -15,6 +15,7 @@
 mod accept;
 mod bell;
 mod card;
+mod cards;
 mod dial;
 mod engine;
 mod error;
@@ -30,6 +31,7 @@ mod source;
 mod spin;
 
 pub(crate) use accept::{EtherArrival, EtherListener};
+pub use cards::EtherCards;
 pub use dial::EtherDial;
 pub use error::EtherError;
 pub use place::EtherPlace;

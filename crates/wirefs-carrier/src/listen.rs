@@ -21,7 +21,7 @@ use pending::{Arrival, Slot};
 use socket_file::SocketFile;
 
 use crate::address::{Address, HostPort};
-use crate::ether::{Counters, EtherListener, EtherPlace, HardwareAddress};
+use crate::ether::{Counters, EtherCards, EtherListener, EtherPlace, HardwareAddress};
 use crate::limits::PENDING_MAX;
 use crate::stream::{Wake, wait};
 use crate::tls::{Identity, TlsAcceptor};
@@ -139,6 +139,14 @@ impl Listener {
         match &self.socket {
             ListenSocket::Ether(listener) => listener.hardware(),
             ListenSocket::Unix(_) | ListenSocket::TcpPlain(_) | ListenSocket::Tls(..) => Vec::new(),
+        }
+    }
+
+    /// The cards of an `ether` listener, to dial others over: they see one node, whichever side dials.
+    pub fn ether_cards(&self) -> Option<EtherCards> {
+        match &self.socket {
+            ListenSocket::Ether(listener) => Some(listener.cards()),
+            ListenSocket::Unix(_) | ListenSocket::TcpPlain(_) | ListenSocket::Tls(..) => None,
         }
     }
 

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, socket_with};
 use wirefs_circuit::{Counters, GroupId};
 
+use super::cards::EtherCards;
 use super::error::EtherError;
 use super::owner::{Handle, Owner};
 use super::place::{EtherPlace, Hardware};
@@ -22,6 +23,7 @@ use crate::tls::{AuthorizedKeys, Identity, PublicKey};
 #[derive(Debug)]
 pub(crate) struct EtherListener {
     owner: Arc<Owner>,
+    cards: EtherCards,
     authorized: PathBuf,
     /// Names that no second server in this network name space can have.
     _claims: Vec<OwnedFd>,
@@ -52,12 +54,19 @@ fn claim(card: &str) -> Result<OwnedFd, EtherError> {
 impl EtherListener {
     pub(crate) fn bind(
         place: &EtherPlace,
-        identity: &Identity,
+        identity: &Arc<Identity>,
         authorized: &Path,
     ) -> Result<Self, EtherError> {
         let claims = place.cards.iter().map(|card| claim(card)).collect::<Result<_, _>>()?;
         let owner = Owner::open(&place.cards, identity, true)?;
-        Ok(Self { owner, authorized: authorized.to_owned(), _claims: claims })
+        let (names, identity) = (place.cards.clone(), Arc::clone(identity));
+        let cards = EtherCards { names, owner: Arc::clone(&owner), identity };
+        Ok(Self { owner, cards, authorized: authorized.to_owned(), _claims: claims })
+    }
+
+    /// The cards, to dial others over.
+    pub(crate) fn cards(&self) -> EtherCards {
+        self.cards.clone()
     }
 
     /// Readable while somebody waits to be accepted.
@@ -67,7 +76,7 @@ impl EtherListener {
 
     /// The hardware addresses of the cards.
     pub(crate) fn hardware(&self) -> Vec<HardwareAddress> {
-        self.owner.engine.cards.iter().map(|card| card.socket.address()).collect()
+        self.cards.hardware()
     }
 
     /// What was refused and why, among others.

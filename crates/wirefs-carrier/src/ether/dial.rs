@@ -2,30 +2,47 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use wirefs_circuit::{Address, CardId, DialFault, NodeKey, Way};
+use wirefs_circuit::{Address, CardId, DialFault, GroupId, NodeKey, PathState, Way};
 
+use super::cards::EtherCards;
 use super::lane::{Gone, Taken};
 use super::owner::{Handle, Owner};
-use super::place::EtherPlace;
+use super::place::{EtherPlace, Hardware};
 use super::source::{self, EtherSource};
-use super::{GREETING, REFUSAL};
+use super::{GREETING, HardwareAddress, REFUSAL};
 use crate::carrier::{Carrier, PeerInfo};
 use crate::dial::{Dial, DialError};
 use crate::lost::CarrierLost;
+use crate::path::PathStatus;
 use crate::tls::{Identity, KnownHosts, PublicKey};
 
 /// Dials a node over Ethernet: proves our identity, and that the peer is the one we know. The cards are opened once, so that
 /// the right to do so can be given up afterwards.
 #[derive(Debug)]
 pub struct EtherDial {
-    place: EtherPlace,
+    /// The peer, for people.
+    peer: String,
+    ways: Vec<Way>,
+    /// The names of our cards.
+    cards: Vec<String>,
     owner: Arc<Owner>,
     identity: Arc<Identity>,
-    known_hosts: KnownHosts,
+    whom: Whom,
     timeout: Duration,
+    /// The last group that came to stand.
+    last: Mutex<Option<GroupId>>,
+}
+
+/// Who has to answer.
+#[derive(Debug)]
+enum Whom {
+    /// Who answered under this name before; whoever answers first is remembered.
+    Pinned { host: String, known_hosts: KnownHosts },
+    /// Who has this key.
+    Key(PublicKey),
 }
 
 /// What became of a dial.
@@ -49,19 +66,41 @@ impl EtherDial {
             return Err(DialError::NoPeer { address: place.to_string() });
         }
         let owner = Owner::open(&place.cards, &identity, false)?;
-        Ok(Self { place, owner, identity, known_hosts, timeout })
+        let way = |index: usize| way(index, place.remote(index)?);
+        Ok(Self {
+            peer: place.to_string(),
+            ways: (0..place.cards.len()).filter_map(way).collect(),
+            cards: place.cards.clone(),
+            owner,
+            identity,
+            whom: Whom::Pinned { host: place.peer_name(), known_hosts },
+            timeout,
+            last: Mutex::default(),
+        })
     }
 
-    fn ways(&self) -> Vec<Way> {
-        let way = |index: usize| {
-            let remote = Address(self.place.remote(index)?.0);
-            Some(Way { card: CardId(u8::try_from(index).ok()?), remote })
-        };
-        (0..self.place.cards.len()).filter_map(way).collect()
+    /// Will dial who has this key, over cards that are open already.
+    pub(super) fn expecting(
+        cards: &EtherCards,
+        ways: &[(usize, HardwareAddress)],
+        key: PublicKey,
+        timeout: Duration,
+    ) -> Self {
+        let first = ways.first().map(|(_, remote)| Hardware(*remote).to_string()).unwrap_or_default();
+        Self {
+            peer: format!("ether://{first}"),
+            ways: ways.iter().filter_map(|(index, remote)| way(*index, *remote)).collect(),
+            cards: cards.names.clone(),
+            owner: Arc::clone(&cards.owner),
+            identity: Arc::clone(&cards.identity),
+            whom: Whom::Key(key),
+            timeout,
+            last: Mutex::default(),
+        }
     }
 
     fn failed(&self, kind: io::ErrorKind, what: impl Into<String>) -> DialError {
-        DialError::Connect { address: self.place.to_string(), error: io::Error::new(kind, what.into()) }
+        DialError::Connect { address: self.peer.clone(), error: io::Error::new(kind, what.into()) }
     }
 
     fn closed(&self) -> DialError {
@@ -71,7 +110,7 @@ impl EtherDial {
     /// Joins the peer.
     fn join(&self, expected: Option<NodeKey>, deadline: Instant) -> Result<(Handle, NodeKey), DialError> {
         let engine = &self.owner.engine;
-        let dialled = engine.with(|machine, now| machine.dial(now, &self.ways(), expected));
+        let dialled = engine.with(|machine, now| machine.dial(now, &self.ways, expected));
         let group = dialled.map_err(|error| self.failed(io::ErrorKind::Other, error.to_string()))?;
         engine.nudge();
         let handle = Handle { owner: Arc::clone(&self.owner), group };
@@ -91,20 +130,28 @@ impl EtherDial {
         }
     }
 
-    /// Another key than the pinned one.
+    /// The key that the peer must have, where one is known.
+    fn known(&self) -> Result<Option<PublicKey>, DialError> {
+        match &self.whom {
+            Whom::Pinned { host, known_hosts } => Ok(known_hosts.find(host)?.map(|known| known.key)),
+            Whom::Key(key) => Ok(Some(*key)),
+        }
+    }
+
+    /// Another key than the one that is known.
     fn changed(&self, shown: NodeKey) -> Result<DialError, DialError> {
-        let host = self.place.peer_name();
+        let stranger = || self.failed(io::ErrorKind::PermissionDenied, "another node answered");
+        let Whom::Pinned { host, known_hosts } = &self.whom else { return Ok(stranger()) };
         let shown = PublicKey::from_raw(shown.0).fingerprint();
-        let known = self.known_hosts.find(&host)?;
-        Ok(match known {
+        Ok(match known_hosts.find(host)? {
             Some(known) => DialError::HostKeyChanged {
-                host,
+                host: host.clone(),
                 known: known.key.fingerprint(),
                 shown,
-                file: self.known_hosts.path().to_owned(),
+                file: known_hosts.path().to_owned(),
                 line: known.line,
             },
-            None => self.failed(io::ErrorKind::PermissionDenied, "another node answered"),
+            None => stranger(),
         })
     }
 
@@ -119,7 +166,7 @@ impl EtherDial {
             Some(Taken::Gone(lost)) => {
                 return Err(self.failed(io::ErrorKind::ConnectionAborted, lost.to_string()));
             }
-            None => return Err(DialError::Silent { address: self.place.to_string() }),
+            None => return Err(DialError::Silent { address: self.peer.clone() }),
         }
         let Some(first) = pieces.front_mut() else {
             return Err(self.closed());
@@ -132,30 +179,50 @@ impl EtherDial {
             GREETING => Ok(pieces),
             REFUSAL => Err(refused()),
             _ => Err(DialError::Handshake {
-                address: self.place.to_string(),
+                address: self.peer.clone(),
                 error: "its first word is none of ours".into(),
             }),
         }
     }
 }
 
+/// From our card number `index` to one of the peer's.
+fn way(index: usize, remote: HardwareAddress) -> Option<Way> {
+    Some(Way { card: CardId(u8::try_from(index).ok()?), remote: Address(remote.0) })
+}
+
 impl Dial for EtherDial {
     fn dial(&self) -> Result<Carrier, DialError> {
         let deadline = Instant::now() + self.timeout;
-        let host = self.place.peer_name();
-        let known = self.known_hosts.find(&host)?;
-        let expected = known.as_ref().map(|known| NodeKey(*known.key.raw()));
-        let (handle, peer) = self.join(expected, deadline)?;
+        let known = self.known()?;
+        let (handle, peer) = self.join(known.as_ref().map(|key| NodeKey(*key.raw())), deadline)?;
         let key = PublicKey::from_raw(peer.0);
-        let mut info = PeerInfo { identity: Some(key), ..PeerInfo::plain("ether", self.place.to_string()) };
-        if known.is_none() {
-            match self.known_hosts.pin(&host, key)? {
+        let mut info = PeerInfo { identity: Some(key), ..PeerInfo::plain("ether", self.peer.clone()) };
+        if let (None, Whom::Pinned { host, known_hosts }) = (&known, &self.whom) {
+            match known_hosts.pin(host, key)? {
                 Some(known) if known.key != key => return Err(self.changed(peer)?),
                 Some(_) => {}
-                None => info.pinned_in = Some(self.known_hosts.path().to_owned()),
+                None => info.pinned_in = Some(known_hosts.path().to_owned()),
             }
         }
         let pieces = self.accepted(&handle, deadline)?;
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(handle.group);
         Ok(handle.into_carrier(|handle| EtherSource::new(handle, pieces), info))
+    }
+
+    fn paths(&self) -> Vec<PathStatus> {
+        let last = *self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(group) = last else { return Vec::new() };
+        let states = self.owner.engine.lock().node.paths(group);
+        let path = |state: PathState| PathStatus {
+            card: self.cards.get(usize::from(state.way.card.0)).cloned().unwrap_or_default(),
+            remote: Hardware(HardwareAddress(state.way.remote.0)).to_string(),
+            is_up: state.is_up,
+            rate: state.rate,
+            rtt: state.rtt,
+            arrived_bytes: state.arrived_bytes,
+            lost_bytes: state.lost_bytes,
+        };
+        states.into_iter().map(path).collect()
     }
 }
