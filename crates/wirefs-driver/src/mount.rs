@@ -201,6 +201,7 @@ impl Connected {
     ) -> Result<Mounted, MountError> {
         let Connected { plan, engine, attached, .. } = self;
         let device = wirefs_fuse::mount(mountpoint, options)?;
+        let dial = Arc::clone(&plan.dial);
         let session_options =
             SessionOptions { threads: plan.threads.max(1), posix_acl, ..SessionOptions::default() };
         let front = Arc::clone(&engine);
@@ -224,7 +225,7 @@ impl Connected {
                 return Err(error);
             }
         };
-        Ok(Mounted { engine, session, mountpoint: mountpoint.to_path_buf() })
+        Ok(Mounted { engine, session, dial, mountpoint: mountpoint.to_path_buf() })
     }
 }
 
@@ -232,6 +233,7 @@ impl Connected {
 pub struct Mounted {
     engine: Arc<Engine>,
     session: Session,
+    dial: Arc<dyn Dial>,
     mountpoint: PathBuf,
 }
 
@@ -239,13 +241,15 @@ pub struct Mounted {
 #[derive(Clone)]
 pub struct MountControl {
     engine: Arc<Engine>,
+    dial: Arc<dyn Dial>,
     mountpoint: PathBuf,
 }
 
 impl Mounted {
     /// A handle for other threads.
     pub fn control(&self) -> MountControl {
-        MountControl { engine: Arc::clone(&self.engine), mountpoint: self.mountpoint.clone() }
+        let dial = Arc::clone(&self.dial);
+        MountControl { engine: Arc::clone(&self.engine), dial, mountpoint: self.mountpoint.clone() }
     }
 
     /// Waits until it is unmounted, then until what was on its way is at the server, at most as long as a caller would
@@ -263,7 +267,7 @@ impl Mounted {
 impl MountControl {
     /// What it has done and is doing.
     pub fn status(&self) -> MountStatus {
-        self.engine.status(&self.mountpoint)
+        MountStatus { paths: self.dial.paths(), ..self.engine.status(&self.mountpoint) }
     }
 
     /// Waits until everything is on the server's stable storage.

@@ -5,10 +5,12 @@
 //! ```
 
 mod dial;
+mod ether;
 mod figures;
 mod segment;
 
-pub use dial::NodeDial;
+pub use dial::{NodeDial, Taken};
+pub use ether::{CardNetwork, NodeEther, Via, card_networks};
 pub use segment::SegmentError;
 
 use segment::Segment;
@@ -18,6 +20,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use wirefs_carrier::ether::{EtherCards, HardwareAddress};
 use wirefs_carrier::tls::Identity;
 use wirefs_node::limits::PACKET_BYTES_MAX;
 use wirefs_node::{
@@ -48,6 +51,8 @@ pub struct NodePlan {
     pub trusted: Option<BTreeSet<NodeKey>>,
     /// What it serves, and where that is.
     pub export: Option<(Export, PathBuf)>,
+    /// Its cards that are open for Ethernet packets; `None`: it has none.
+    pub ether: Option<NodeEther>,
 }
 
 /// One node, as the table has it at one moment.
@@ -82,6 +87,7 @@ struct Shared {
     is_over: AtomicBool,
     name_taken: Mutex<Option<NodeKey>>,
     share: Option<PathBuf>,
+    ether: Option<NodeEther>,
 }
 
 impl NodeHost {
@@ -92,6 +98,7 @@ impl NodeHost {
     pub fn start(plan: NodePlan) -> Result<Arc<NodeHost>, SegmentError> {
         let segment = Segment::open(plan.listen, &plan.cards, &plan.peers)?;
         let share = plan.export.as_ref().map(|(_, path)| path.clone());
+        let ether = plan.ether.clone();
         let node = Node::new(config(plan, &segment)?).ok_or(SegmentError::Key)?;
         let shared = Arc::new(Shared {
             started: Instant::now(),
@@ -101,6 +108,7 @@ impl NodeHost {
             is_over: AtomicBool::new(false),
             name_taken: Mutex::new(None),
             share,
+            ether,
         });
         let turning = Arc::clone(&shared);
         let thread = std::thread::Builder::new().name("wirefs-node".into()).spawn(move || turning.run())?;
@@ -155,6 +163,15 @@ impl NodeHost {
         self.shared.is_over.load(Ordering::SeqCst)
     }
 
+    /// Our cards that are open, and from which of them to where a node can be reached now; `None`: from none.
+    fn ether_to(&self, key: &NodeKey) -> Option<(EtherCards, Vec<(usize, HardwareAddress)>)> {
+        let ether = self.shared.ether.as_ref()?;
+        let (node, _) = self.shared.lock();
+        let view = node.find(key).filter(|view| view.state.is_up())?;
+        let ways = ether.ways_to(view.record);
+        (!ways.is_empty()).then(|| (ether.cards.clone(), ways))
+    }
+
     /// Where a node can be reached now, the best first.
     fn sockets_of(&self, key: &NodeKey) -> Vec<SocketAddr> {
         let (node, _) = self.shared.lock();
@@ -182,6 +199,7 @@ fn config(plan: NodePlan, segment: &Segment) -> Result<Config, SegmentError> {
         port: segment.port()?,
         addresses,
         exports: plan.export.into_iter().map(|(export, _)| export).collect(),
+        cards: plan.ether.map(|ether| ether.told()).unwrap_or_default(),
         peers: plan.peers,
         trust: plan.trusted.map_or(Trust::Anyone, Trust::Only),
         pace: Pace::default(),

@@ -1,7 +1,7 @@
 //! What a node is told at its start.
 
 use crate::key::{Name, NodeKey};
-use crate::record::Export;
+use crate::record::{EtherCard, Export};
 use crate::seal::Signer;
 use core::net::{IpAddr, SocketAddr};
 use std::collections::BTreeSet;
@@ -24,6 +24,8 @@ pub struct Config {
     pub addresses: Vec<IpAddr>,
     /// What it serves.
     pub exports: Vec<Export>,
+    /// Where it answers Ethernet packets.
+    pub cards: Vec<EtherCard>,
     /// Nodes on other segments. They are told that this one is here until they answer.
     pub peers: Vec<SocketAddr>,
     /// Whose word counts.

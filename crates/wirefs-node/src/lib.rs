@@ -27,6 +27,7 @@
 //!         port: 6440,
 //!         addresses: vec![[10, 0, 0, number].into()],
 //!         exports: Vec::new(),
+//!         cards: Vec::new(),
 //!         peers: Vec::new(),
 //!         trust: Trust::Anyone,
 //!         pace: Pace::default(),
@@ -74,5 +75,5 @@ pub use key::{Name, NodeKey};
 pub use member::Liveness;
 pub use node::Node;
 pub use output::{Counters, Destination, Input, NodeView, Output};
-pub use record::{Export, Record};
+pub use record::{EtherCard, Export, Record, pairs};
 pub use seal::Signer;

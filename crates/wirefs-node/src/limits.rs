@@ -12,6 +12,8 @@ pub const NAME_BYTES_MAX: usize = 63;
 pub const ADDRESSES_MAX: usize = 4;
 /// Exports of a node.
 pub const EXPORTS_MAX: usize = 2;
+/// Cards over which a node answers Ethernet packets.
+pub const CARDS_MAX: usize = 4;
 /// Bytes of a signed record.
 pub const RECORD_BYTES_MAX: usize = 480;
 /// Peers on other segments that are named by hand.

@@ -1,8 +1,9 @@
 //! `wirefs node`: one machine among others, each of whose files are at `/net/NODE`.
 
 mod control;
+mod ether;
 mod keys;
-mod list;
+pub(crate) mod list;
 mod up;
 
 use std::ffi::OsString;
@@ -26,6 +27,11 @@ pub(crate) fn run(arguments: &arguments::Node, words: &[OsString]) -> Result<Exi
         NodeCommand::Down => down()?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Whether this user has a node here.
+pub(crate) fn is_here() -> bool {
+    NodeLine::find().is_some()
 }
 
 fn down() -> Result<()> {

@@ -140,6 +140,14 @@ impl Served {
         Ok(Served { server, marks })
     }
 
+    /// Serves it on another listener, too.
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub(crate) fn listen(&self, listener: Listener) -> Result<()> {
+        self.server.listen(listener).context("cannot start a thread")
+    }
+
     /// Stops serving.
     pub(crate) fn end(self) {
         self.server.stop();

@@ -1,12 +1,12 @@
 //! `wirefs status`: what mounts do, for people and for programs.
 
+mod path;
 mod report;
 mod table;
 
+pub(crate) use path::Path;
 pub(crate) use report::{Constants, Report};
 pub(crate) use table::{bytes, span};
-
-use std::path::Path;
 
 use anyhow::Result;
 
@@ -16,6 +16,9 @@ use crate::failure::failure;
 use crate::mountpoint;
 use crate::terminal::say;
 
+/// What the kernel calls the directory of nodes.
+const NET: &str = "wirefs-net";
+
 /// Prints one mount, or all of this user's.
 pub(crate) fn run(arguments: &arguments::Status) -> Result<()> {
     match &arguments.mountpoint {
@@ -24,7 +27,7 @@ pub(crate) fn run(arguments: &arguments::Status) -> Result<()> {
     }
 }
 
-fn one(path: &Path, json: bool) -> Result<()> {
+fn one(path: &std::path::Path, json: bool) -> Result<()> {
     let mut line = connect(path)?;
     let report = ask(&mut line).map_err(|error| {
         failure(
@@ -52,8 +55,21 @@ fn all(json: bool) -> Result<()> {
         }
         say!("{}", table::of(report));
     }
+    let nodes = crate::node::list::reached();
+    if !nodes.is_empty() {
+        say!("nodes (`wirefs node list` shows all):\n{}", nodes.join("\n"));
+    }
     let mut silent = mountpoint::mounted();
-    silent.retain(|(path, _)| !reports.iter().any(|report| Path::new(&report.mountpoint) == path));
+    silent.retain(|(path, _)| !reports.iter().any(|report| std::path::Path::new(&report.mountpoint) == path));
+    // What a node of this user mounted for others is told above, where it is in use.
+    let nets: Vec<std::path::PathBuf> = match crate::node::is_here() {
+        true => silent.iter().filter(|(_, source)| source == NET).map(|(path, _)| path.clone()).collect(),
+        false => Vec::new(),
+    };
+    let gates = crate::places::runtime_dirs().into_iter().map(|dir| dir.join("net"));
+    let ours: Vec<std::path::PathBuf> =
+        if nets.is_empty() { nets } else { nets.into_iter().chain(gates).collect() };
+    silent.retain(|(path, _)| !ours.iter().any(|place| path.starts_with(place)));
     for (path, source) in &silent {
         say!(
             "{source} on {}: no process of this user answers for it; another user's, or dead (`wirefs umount -f {}` clears it)",
@@ -82,7 +98,7 @@ fn ask(line: &mut Line) -> std::io::Result<Report> {
 ///
 /// # Errors
 /// There is none; the text says whether there is a mount at all.
-pub(crate) fn connect(path: &Path) -> Result<Line> {
+pub(crate) fn connect(path: &std::path::Path) -> Result<Line> {
     let resolved = mountpoint::resolve(path).map_err(|error| {
         failure(
             format!("{} cannot be found: {error}", path.display()),

@@ -395,6 +395,7 @@ impl Engine {
         MountStatus {
             mountpoint: mountpoint.to_path_buf(),
             peer: state.peer.clone(),
+            paths: Vec::new(),
             mode: self.config.mode,
             deadline: self.config.deadline,
             snapshot: state.client.snapshot(),

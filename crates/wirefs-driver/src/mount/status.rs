@@ -5,7 +5,7 @@ use super::store::StoreStatus;
 use std::path::PathBuf;
 use std::time::Duration;
 use wirefs_cache::Mode;
-use wirefs_carrier::PeerInfo;
+use wirefs_carrier::{PathStatus, PeerInfo};
 use wirefs_client::Snapshot;
 
 /// One mount at one moment.
@@ -15,6 +15,8 @@ pub struct MountStatus {
     pub mountpoint: PathBuf,
     /// Who the server is, and over what.
     pub peer: PeerInfo,
+    /// The ways that its connection takes; none where the carrier has but one.
+    pub paths: Vec<PathStatus>,
     /// When it validates, publishes, fetches.
     pub mode: Mode,
     /// How long calls wait for a silent server; `None`: for ever.

@@ -1,35 +1,98 @@
-//! Reaching a node of the table, wherever it is by then.
+//! Reaching a node of the table, wherever it is by then: over Ethernet or TLS.
 
-use super::NodeHost;
+use super::{NodeHost, Via};
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use wirefs_carrier::ether::EtherDial;
 use wirefs_carrier::tls::{Identity, PublicKey, TlsDial};
-use wirefs_carrier::{Carrier, Dial, DialError, HostPort};
+use wirefs_carrier::{Carrier, Dial, DialError, HostPort, PathStatus};
 use wirefs_node::NodeKey;
 
 /// How long each address may take.
 const EACH_MAX: Duration = Duration::from_secs(3);
+/// How long Ethernet may take, where TLS is there to fall back on.
+const ETHER_MAX: Duration = Duration::from_secs(1);
 
 /// Dials one node: the addresses are those that the table has at that moment, the key is the node's.
 pub struct NodeDial {
     host: Arc<NodeHost>,
     key: NodeKey,
     identity: Arc<Identity>,
+    via: Via,
+    last: Mutex<Last>,
+}
+
+/// What came of the last dial.
+#[derive(Default)]
+struct Last {
+    carrier: Option<&'static str>,
+    /// Kept for its paths.
+    ether: Option<Arc<EtherDial>>,
+    no_ether: Option<String>,
+}
+
+/// How a node was reached.
+#[derive(Clone, Debug, Default)]
+pub struct Taken {
+    /// The carrier of the last connection: `ether` or `tcp+tls`; `None`: there was none.
+    pub carrier: Option<&'static str>,
+    /// Its ways, where it has several.
+    pub paths: Vec<PathStatus>,
+    /// Why it was not Ethernet, where that was tried.
+    pub no_ether: Option<String>,
 }
 
 impl NodeDial {
     /// Will dial this node as `identity`.
-    pub fn new(host: Arc<NodeHost>, key: NodeKey, identity: Arc<Identity>) -> NodeDial {
-        NodeDial { host, key, identity }
+    pub fn new(host: Arc<NodeHost>, key: NodeKey, identity: Arc<Identity>, via: Via) -> NodeDial {
+        NodeDial { host, key, identity, via, last: Mutex::default() }
     }
 
-    fn each(&self, dial: impl Fn(&TlsDial) -> Result<Carrier, DialError>) -> Result<Carrier, DialError> {
+    /// How the node was reached last.
+    pub fn taken(&self) -> Taken {
+        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        Taken {
+            carrier: last.carrier,
+            paths: last.ether.as_ref().map(|dial| dial.paths()).unwrap_or_default(),
+            no_ether: last.no_ether.clone(),
+        }
+    }
+
+    fn note(&self, last: Last) {
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = last;
+    }
+
+    fn reach(&self, dial: impl Fn(&TlsDial) -> Result<Carrier, DialError>) -> Result<Carrier, DialError> {
+        let key = PublicKey::from_raw(self.key.0);
+        let mut no_ether = None;
+        if let Some((cards, ways)) = self.host.ether_to(&self.key)
+            && self.via.prefers_ether(ways.len())
+        {
+            let ether = Arc::new(cards.dial_to(&ways, key, ETHER_MAX));
+            match ether.dial() {
+                Ok(carrier) => {
+                    let carrier_name = Some(carrier.peer.carrier);
+                    self.note(Last { carrier: carrier_name, ether: Some(ether), no_ether: None });
+                    return Ok(carrier);
+                }
+                Err(error) => no_ether = Some(error.to_string()),
+            }
+        }
+        let carrier = self.each(key, dial)?;
+        self.note(Last { carrier: Some(carrier.peer.carrier), ether: None, no_ether });
+        Ok(carrier)
+    }
+
+    fn each(
+        &self,
+        key: PublicKey,
+        dial: impl Fn(&TlsDial) -> Result<Carrier, DialError>,
+    ) -> Result<Carrier, DialError> {
         let nowhere = io::Error::from(io::ErrorKind::HostUnreachable);
         let mut failure = DialError::Connect { address: "the node".to_owned(), error: nowhere };
         for socket in self.host.sockets_of(&self.key) {
             let host = HostPort { host: socket.ip().to_string(), port: socket.port() };
-            let key = PublicKey::from_raw(self.key.0);
             match dial(&TlsDial::expecting(host, Arc::clone(&self.identity), key, EACH_MAX)) {
                 Ok(carrier) => return Ok(carrier),
                 Err(error) => failure = error,
@@ -41,10 +104,14 @@ impl NodeDial {
 
 impl Dial for NodeDial {
     fn dial(&self) -> Result<Carrier, DialError> {
-        self.each(Dial::dial)
+        self.reach(Dial::dial)
     }
 
     fn dial_again(&self) -> Result<Carrier, DialError> {
-        self.each(Dial::dial_again)
+        self.reach(Dial::dial_again)
+    }
+
+    fn paths(&self) -> Vec<PathStatus> {
+        self.taken().paths
     }
 }

@@ -6,6 +6,7 @@
 //! [linus3] ──┘
 //! ```
 
+mod ether;
 mod killed;
 mod names;
 mod segment;

@@ -2,7 +2,7 @@
 
 use crate::config::Config;
 use crate::key::{Name, NodeKey};
-use crate::limits::{ADDRESSES_MAX, EXPORTS_MAX, FIGURES_INTERVAL, SETTLING, SETTLING_ALONE};
+use crate::limits::{ADDRESSES_MAX, CARDS_MAX, EXPORTS_MAX, FIGURES_INTERVAL, SETTLING, SETTLING_ALONE};
 use crate::record::{Record, SignedRecord};
 use crate::seal::Signer;
 use std::time::Duration;
@@ -32,9 +32,10 @@ pub(super) struct Own {
 
 impl Own {
     pub(super) fn new(config: Config) -> Option<Own> {
-        let Config { key, signer, name, born, port, mut addresses, mut exports, .. } = config;
+        let Config { key, signer, name, born, port, mut addresses, mut exports, mut cards, .. } = config;
         addresses.truncate(ADDRESSES_MAX);
         exports.truncate(EXPORTS_MAX);
+        cards.truncate(CARDS_MAX);
         let record = Record {
             key,
             name,
@@ -48,6 +49,7 @@ impl Own {
             load_percent: 0,
             free_bytes: 0,
             all_bytes: 0,
+            cards,
         };
         let signed = record.sign(&signer)?;
         let number = born.checked_shl(NUMBER_BITS).unwrap_or(0);

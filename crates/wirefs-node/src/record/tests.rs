@@ -17,7 +17,13 @@ pub(crate) fn record(number: u8) -> Record {
         load_percent: 150,
         free_bytes: 1 << 40,
         all_bytes: 1 << 41,
+        cards: vec![card(number, 0)],
     }
+}
+
+/// The card of a node in network `network`.
+fn card(node: u8, network: u8) -> EtherCard {
+    EtherCard { hardware: [2, 0, 0, 0, network, node], network: [10, 0, network, 0].into(), prefix: 24 }
 }
 
 pub(crate) fn signed(number: u8, change: impl FnOnce(&mut Record)) -> SignedRecord {
@@ -43,6 +49,7 @@ fn the_largest_record_fits_its_limit() {
         record.name = name;
         record.addresses = vec![address; ADDRESSES_MAX];
         record.exports = vec![export; EXPORTS_MAX];
+        record.cards = vec![card(1, 1); CARDS_MAX];
     });
     assert!(signed.bytes.len() <= RECORD_BYTES_MAX, "{}", signed.bytes.len());
     assert_eq!(SignedRecord::read(&signed.bytes), Some(signed));
@@ -53,10 +60,31 @@ fn a_record_that_another_signed_or_changed_is_not_genuine() {
     let foreign = record(1).sign(&signer(2).1).unwrap();
     assert!(!foreign.is_genuine());
     let mut bytes = signed(1, |_| {}).bytes;
-    // The last byte of the free space.
+    // A byte of the card's hardware address.
     let at = bytes.len() - SIGNATURE_BYTES - 9;
     bytes[at] ^= 1;
     assert!(!SignedRecord::read(&bytes).unwrap().is_genuine());
+}
+
+/// A card ends a record: 1, 02 00 00 00 00 01, 10.0.0.0, 24.
+#[test]
+fn cards_are_said_after_all_else_and_only_where_there_are_some() {
+    let with = signed(1, |_| {}).bytes;
+    let without = signed(1, |record| record.cards.clear()).bytes;
+    assert_eq!(with.len(), without.len() + 12);
+    let told = &with[with.len() - SIGNATURE_BYTES - 12..with.len() - SIGNATURE_BYTES];
+    assert_eq!(told, [1, 2, 0, 0, 0, 0, 1, 10, 0, 0, 0, 24]);
+    assert!(SignedRecord::read(&without).unwrap().record.cards.is_empty());
+}
+
+#[test]
+fn each_card_is_paired_with_one_of_its_own_network() {
+    let ours = [card(1, 0), card(1, 1), card(1, 1), card(1, 7)];
+    let theirs = [card(2, 1), card(2, 0), card(3, 1), card(2, 9)];
+    let pairs: Vec<(usize, [u8; 6])> =
+        pairs(&ours, &theirs).into_iter().map(|(at, card)| (at, card.hardware)).collect();
+    assert_eq!(pairs, [(0, theirs[1].hardware), (1, theirs[0].hardware), (2, theirs[2].hardware)]);
+    assert!(super::pairs(&ours[3..], &theirs).is_empty());
 }
 
 proptest! {

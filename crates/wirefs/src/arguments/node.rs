@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use wirefs_cache::Mode;
+use wirefs_driver::node::Via;
 use wirefs_node::Name;
 
 const UP_EXAMPLES: &str = "\
@@ -13,6 +14,7 @@ Examples:
   wirefs node up --name linus1 --share ~/work --at ~/net
   wirefs node up --peer 10.8.0.7:6440          nodes of another segment, too
   wirefs node up --mode linus2:window=5s       how one node is mounted
+  wirefs node up --nic eth0,eth1               both cards are used at once, where another node has both, too
 
 Nodes find each other by themselves on a segment, and through one --peer past it.
 Whose keys are in the authorized-keys file may join; WITHOUT THAT FILE WHOEVER
@@ -62,6 +64,10 @@ pub(crate) struct NodeUp {
     /// The network cards whose segments it joins; by others only a --peer is heard [default: all]
     #[arg(long, value_name = "IF", value_delimiter = ',')]
     pub(crate) nic: Vec<String>,
+    /// By which carrier others are reached: ether (Ethernet packets beside IP, takes CAP_NET_RAW), tls, or auto: ether
+    /// where two nodes share more than one card, so that all of them are used. Where ether does not answer, tls
+    #[arg(long, value_name = "CARRIER", default_value = "auto", value_parser = parse_via, hide_default_value = true)]
+    pub(crate) via: Via,
     /// How nodes are mounted, as `wirefs mount --mode` has it; NODE:MODE is for one
     #[arg(long, value_name = "[NODE:]MODE", value_parser = NodeMode::parse)]
     pub(crate) mode: Vec<NodeMode>,
@@ -106,6 +112,15 @@ fn parse_name(text: &str) -> Result<Name, String> {
     Name::new(text).ok_or_else(|| {
         format!("`{text}` is not a node's name; write letters, digits, `-`, `_`, `.`, 63 at most")
     })
+}
+
+fn parse_via(text: &str) -> Result<Via, String> {
+    match text {
+        "auto" => Ok(Via::Auto),
+        "ether" => Ok(Via::Ether),
+        "tls" => Ok(Via::Tls),
+        _ => Err(format!("`{text}` is no carrier of nodes; write auto, ether or tls")),
+    }
 }
 
 /// An address with a port, or one alone, whose port is the usual one.

@@ -12,8 +12,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
-use wirefs_driver::node::NodeHost;
+use wirefs_driver::node::{NodeHost, NodeInfo};
 
+use super::ether::Dials;
 use super::list::Listed;
 use crate::control::address;
 use crate::failure::failure;
@@ -134,7 +135,7 @@ impl NodeSocket {
 ///
 /// # Errors
 /// The system gives no thread.
-pub(super) fn serve(listener: UnixListener, host: Arc<NodeHost>) -> Result<()> {
+pub(super) fn serve(listener: UnixListener, host: Arc<NodeHost>, dials: Dials) -> Result<()> {
     let lines = Arc::new(AtomicUsize::new(0));
     let accept = move || {
         for stream in listener.incoming() {
@@ -143,10 +144,10 @@ pub(super) fn serve(listener: UnixListener, host: Arc<NodeHost>) -> Result<()> {
                 lines.fetch_sub(1, Ordering::Relaxed);
                 continue;
             }
-            let (host, count) = (Arc::clone(&host), Arc::clone(&lines));
+            let (host, dials, count) = (Arc::clone(&host), dials.clone(), Arc::clone(&lines));
             let talk = move || {
                 // Whoever asked and went away need not be told.
-                let _gone = converse(stream, &host);
+                let _gone = converse(stream, &host, &dials);
                 count.fetch_sub(1, Ordering::Relaxed);
             };
             if thread::Builder::new().name("wirefs-control-line".into()).spawn(talk).is_err() {
@@ -158,7 +159,7 @@ pub(super) fn serve(listener: UnixListener, host: Arc<NodeHost>) -> Result<()> {
     Ok(())
 }
 
-fn converse(stream: UnixStream, host: &NodeHost) -> io::Result<()> {
+fn converse(stream: UnixStream, host: &NodeHost, dials: &Dials) -> io::Result<()> {
     let mut writer = stream.try_clone()?;
     let mut reader = BufReader::new(stream);
     loop {
@@ -167,8 +168,8 @@ fn converse(stream: UnixStream, host: &NodeHost) -> io::Result<()> {
             return Ok(());
         }
         match serde_json::from_str(&line)? {
-            Asked::List => tell(&mut writer, host)?,
-            Asked::Watch => watch(&mut writer, host)?,
+            Asked::List => tell(&mut writer, host, dials)?,
+            Asked::Watch => watch(&mut writer, host, dials)?,
             Asked::Down => {
                 let own = rustix::process::getpid();
                 rustix::process::kill_process(own, rustix::process::Signal::TERM)?;
@@ -177,18 +178,19 @@ fn converse(stream: UnixStream, host: &NodeHost) -> io::Result<()> {
     }
 }
 
-fn tell(writer: &mut UnixStream, host: &NodeHost) -> io::Result<()> {
+fn tell(writer: &mut UnixStream, host: &NodeHost, dials: &Dials) -> io::Result<()> {
     let turns = host.counters().turns;
-    let listed: Vec<Listed> = host.nodes().iter().map(|node| Listed::of(node, turns)).collect();
+    let of = |node: &NodeInfo| Listed::of(node, turns, &dials.taken(&node.record.key));
+    let listed: Vec<Listed> = host.nodes().iter().map(of).collect();
     let mut line = serde_json::to_string(&listed)?;
     line.push('\n');
     writer.write_all(line.as_bytes())
 }
 
-fn watch(writer: &mut UnixStream, host: &NodeHost) -> io::Result<()> {
+fn watch(writer: &mut UnixStream, host: &NodeHost, dials: &Dials) -> io::Result<()> {
     let mut seen = host.await_change(0, Duration::ZERO);
     while !host.is_over() {
-        tell(writer, host)?;
+        tell(writer, host, dials)?;
         seen = host.await_change(seen, CHANGE_WAIT);
     }
     Ok(())

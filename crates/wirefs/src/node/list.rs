@@ -5,12 +5,12 @@ use std::io::IsTerminal;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use wirefs_carrier::tls::PublicKey;
-use wirefs_driver::node::NodeInfo;
+use wirefs_driver::node::{NodeInfo, Taken};
 use wirefs_node::Liveness;
 
 use super::control::Asked;
 use crate::arguments;
-use crate::status::{bytes, span};
+use crate::status::{Path, bytes, span};
 use crate::terminal::say;
 
 /// A node as it is listed.
@@ -42,6 +42,18 @@ pub(super) struct Listed {
     pub(super) free_bytes: u64,
     /// All room there, in bytes.
     pub(super) all_bytes: u64,
+    /// Where it answers Ethernet packets.
+    #[serde(default)]
+    pub(super) cards: Vec<String>,
+    /// The carrier over which it was reached last: `ether` or `tcp+tls`; none: it was not.
+    #[serde(default)]
+    pub(super) via: Option<String>,
+    /// The ways that this carrier takes, where it has several.
+    #[serde(default)]
+    pub(super) paths: Vec<Path>,
+    /// Why it is not reached over Ethernet, where that was tried.
+    #[serde(default)]
+    pub(super) no_ether: Option<String>,
     /// Of this one: the periods of the protocol that passed for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) turns: Option<u64>,
@@ -49,7 +61,7 @@ pub(super) struct Listed {
 
 impl Listed {
     /// A node as the table has it, after `turns` periods of this one's.
-    pub(super) fn of(node: &NodeInfo, turns: u64) -> Listed {
+    pub(super) fn of(node: &NodeInfo, turns: u64, taken: &Taken) -> Listed {
         let record = &node.record;
         let state = match node.state {
             Liveness::Alive => "alive",
@@ -71,9 +83,45 @@ impl Listed {
             load: f64::from(record.load_percent) / 100.0,
             free_bytes: record.free_bytes,
             all_bytes: record.all_bytes,
+            cards: record.cards.iter().map(|card| hardware(card.hardware)).collect(),
+            via: taken.carrier.map(str::to_owned),
+            paths: taken.paths.iter().map(Path::of).collect(),
+            no_ether: taken.no_ether.clone(),
             turns: node.is_own.then_some(turns),
         }
     }
+}
+
+impl Listed {
+    /// How it is reached, in a word.
+    fn via(&self) -> String {
+        match (self.via.as_deref(), self.paths.len()) {
+            (None, _) => "-".to_owned(),
+            (Some(carrier), 0) => carrier.to_owned(),
+            (Some(carrier), count) => {
+                let up = self.paths.iter().filter(|path| path.is_up).count();
+                format!("{carrier} {up}/{count}")
+            }
+        }
+    }
+
+    /// How it is reached, at length; none: it is not.
+    pub(crate) fn reached(&self) -> Option<String> {
+        let carrier = self.via.as_ref()?;
+        let why = self.no_ether.as_ref().map(|why| format!(" (not ether: {why})")).unwrap_or_default();
+        let paths = self.paths.iter().map(|path| format!("\n    path     {path}"));
+        Some(format!("  {}: {}, over {carrier}{why}{}", self.name, self.state, paths.collect::<String>()))
+    }
+}
+
+fn hardware(bytes: [u8; 6]) -> String {
+    bytes.map(|byte| format!("{byte:02x}")).join(":")
+}
+
+/// The nodes of this user's node that were reached, as lines for people; none: there is no node, or it reached none.
+pub(crate) fn reached() -> Vec<String> {
+    let nodes = super::control::NodeLine::find().and_then(|mut line| line.list().ok()).unwrap_or_default();
+    nodes.iter().filter_map(Listed::reached).collect()
 }
 
 /// Prints who is there, once or whenever it changes.
@@ -107,13 +155,14 @@ fn print(nodes: &[Listed], json: bool) -> Result<()> {
     }
     let width = nodes.iter().map(|node| node.name.len()).max().unwrap_or(0).max(4);
     say!(
-        "{:width$}  {:7}  {:>8}  {:>6}  {:>9}  {:21}  SHARES",
+        "{:width$}  {:7}  {:>8}  {:>6}  {:>9}  {:21}  {:9}  SHARES",
         "NODE",
         "STATE",
         "FOR",
         "LOAD",
         "FREE",
-        "ADDRESS"
+        "ADDRESS",
+        "VIA"
     );
     for node in nodes {
         let address = node.addresses.first().map(|ip| format!("{ip}:{}", node.port)).unwrap_or_default();
@@ -125,11 +174,12 @@ fn print(nodes: &[Listed], json: bool) -> Result<()> {
         };
         let lasted = span(std::time::Duration::from_secs_f64(node.state_for_s.max(0.0)));
         say!(
-            "{:width$}  {:7}  {lasted:>8}  {:>6.2}  {:>9}  {address:21}  {}{notes}",
+            "{:width$}  {:7}  {lasted:>8}  {:>6.2}  {:>9}  {address:21}  {:9}  {}{notes}",
             node.name,
             node.state,
             node.load,
             bytes(node.free_bytes),
+            node.via(),
             node.exports.join(","),
         );
     }

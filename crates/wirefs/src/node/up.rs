@@ -18,6 +18,7 @@ use wirefs_driver::node::{NodeDial, NodeHost, NodePlan};
 use wirefs_node::{Export, Name, Record};
 
 use super::control::{self, NodeSocket};
+use super::ether::{Dials, Offer};
 use super::keys::Admission;
 use crate::arguments::{NodeMode, NodeUp};
 use crate::failure::{failure, tell};
@@ -59,11 +60,17 @@ pub(super) fn run(arguments: &NodeUp, words: &[OsString]) -> Result<ExitCode> {
     let share = share.with_context(|| "the directory to share cannot be used".to_owned())?;
 
     let (listener, listen) = bind(arguments, &identity, keys.clone())?;
-    let host = NodeHost::start(node_plan(arguments, &identity, &admission, listen, share.as_deref())?)?;
+    let offer = Offer::open(arguments, &identity, keys.clone())?;
+    let plan = node_plan(arguments, &identity, &admission, listen, share.as_deref())?;
+    let host = NodeHost::start(NodePlan { ether: offer.ether, ..plan })?;
     await_name(&host)?;
     admission.follow(keys, &host)?;
     let served = share.as_deref().map(|dir| Served::start(dir, arguments.read_only, listener)).transpose()?;
-    let reach = reach(&host, &identity, &arguments.mode);
+    if let (Some(served), Some(listener)) = (&served, offer.listener) {
+        served.listen(listener)?;
+    }
+    let dials = Dials::default();
+    let reach = reach(&host, &identity, arguments, &dials);
     let plan = NetPlan { at: place.at.clone(), share, mounts: place.mounts, reach };
     let net = match Net::start(plan, &host) {
         Ok(net) => net,
@@ -72,7 +79,7 @@ pub(super) fn run(arguments: &NodeUp, words: &[OsString]) -> Result<ExitCode> {
             return Err(error.into());
         }
     };
-    control::serve(control, Arc::clone(&host))?;
+    control::serve(control, Arc::clone(&host), dials)?;
     let stands = match arguments.reports {
         true => daemon::report_and_leave(&place.at),
         false => {
@@ -167,6 +174,7 @@ fn node_plan(
         peers: arguments.peer.clone(),
         trusted: admission.trusted(),
         export,
+        ether: None,
     })
 }
 
@@ -236,13 +244,16 @@ fn own_name(host: &NodeHost) -> String {
 }
 
 /// How a node is mounted: as the last word about it says, else as the last word about all.
-fn reach(host: &Arc<NodeHost>, identity: &Arc<Identity>, modes: &[NodeMode]) -> Reach {
-    let (host, identity, modes) = (Arc::clone(host), Arc::clone(identity), modes.to_vec());
+fn reach(host: &Arc<NodeHost>, identity: &Arc<Identity>, arguments: &NodeUp, dials: &Dials) -> Reach {
+    let (host, identity, dials) = (Arc::clone(host), Arc::clone(identity), dials.clone());
+    let (modes, via) = (arguments.mode.clone(), arguments.via);
     let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
     let user = std::env::var("USER").unwrap_or_else(|_| uid.to_string());
     Box::new(move |record: &Record| {
+        let dial = Arc::new(NodeDial::new(Arc::clone(&host), record.key, Arc::clone(&identity), via));
+        dials.add(&host, record.key, Arc::clone(&dial));
         Some(MountPlan {
-            dial: Arc::new(NodeDial::new(Arc::clone(&host), record.key, Arc::clone(&identity))),
+            dial,
             path: Vec::new(),
             user: user.clone(),
             mode: mode_of(&record.name, &modes),

@@ -8,6 +8,8 @@ use wirefs_client::{AheadStatus, Fate, LateError, LeaseStatus, LinkState, Prefet
 use wirefs_driver::mount::{JournalStatus, MountStatus, StoreStatus};
 use wirefs_op::message::attach::Watch;
 
+use super::path::Path;
+
 /// What does not change while a mount lives.
 #[derive(Clone, Debug)]
 pub(crate) struct Constants {
@@ -27,8 +29,11 @@ pub(crate) struct Report {
     pub(crate) version: String,
     pub(crate) process: u32,
     pub(crate) peer: Peer,
-    /// The kind of carrier: `unix`, `tcp+tls`, `tcp+plain` or `ssh`.
+    /// The kind of carrier: `unix`, `tcp+tls`, `tcp+plain`, `ether` or `ssh`.
     pub(crate) carrier: String,
+    /// The ways that this carrier takes, where it has several.
+    #[serde(default)]
+    pub(crate) paths: Vec<Path>,
     pub(crate) connected: bool,
     /// Since the connection came up or broke, in milliseconds.
     pub(crate) connection_age_ms: u64,
@@ -239,7 +244,8 @@ impl Leases {
 impl Report {
     /// What a mount says at this moment.
     pub(crate) fn of(status: &MountStatus, constants: &Constants) -> Report {
-        let MountStatus { mountpoint, peer, mode, deadline, snapshot, store, journal, up_for } = status;
+        let MountStatus { mountpoint, peer, paths, mode, deadline, snapshot, store, journal, up_for } =
+            status;
         let counters = &snapshot.counters;
         let (connected, since) = match snapshot.link {
             LinkState::Up(since) => (true, since),
@@ -256,6 +262,7 @@ impl Report {
                 key: peer.identity.map(|key| key.fingerprint().to_string()),
             },
             carrier: peer.carrier.to_owned(),
+            paths: paths.iter().map(Path::of).collect(),
             connected,
             connection_age_ms: ms(snapshot.at.since(since)),
             connections_lost: snapshot.losses,

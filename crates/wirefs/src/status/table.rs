@@ -48,6 +48,8 @@ fn rows(report: &Report) -> Vec<(&'static str, String)> {
             ),
         ),
     ];
+    let paths = report.paths.iter().map(|path| ("path", path.to_string()));
+    rows.splice(2..2, paths);
     if report.prefetch.asked > 0 {
         rows.push(("ahead", ahead(&report.prefetch)));
     }

@@ -15,6 +15,7 @@ fn node(number: u8, name: &str) -> NodeInfo {
             port: 6440,
             addresses: Vec::new(),
             exports: vec![share],
+            cards: Vec::new(),
             load_percent: 0,
             free_bytes: 0,
             all_bytes: 0,

@@ -90,6 +90,25 @@ impl Segment {
         fs::write(self.share(number).join("file"), format!("of {number}\n")).unwrap();
     }
 
+    /// Gives each host a second card, `eth1`; on a second bridge, or each at a cable that leads nowhere.
+    pub(super) fn add_second_cards(&self, joined: bool) {
+        ip(&self.switch, "link add second type bridge");
+        ip(&self.switch, "link set second up");
+        for (index, host) in self.hosts.iter().enumerate() {
+            let (number, name) = (index + 1, host.name());
+            ip(&self.switch, &format!("link add second{number} type veth peer name eth1 netns {name}"));
+            let master = if joined { " master second" } else { "" };
+            ip(&self.switch, &format!("link set second{number}{master} up"));
+            ip(host, &format!("addr add 10.78.0.{number}/24 dev eth1"));
+            ip(host, "link set eth1 up");
+        }
+    }
+
+    /// Brings the cable of a host's second card up or down.
+    pub(super) fn set_second_cable(&self, number: usize, state: &str) {
+        ip(&self.switch, &format!("link set second{number} {state}"));
+    }
+
     fn place(&self, number: usize, name: &str) -> PathBuf {
         self.dir.join(number.to_string()).join(name)
     }
@@ -163,7 +182,7 @@ impl Segment {
     }
 
     /// The processes of a host's node: they alone have its export's directory in their words.
-    fn processes(&self, number: usize) -> Vec<Pid> {
+    pub(super) fn processes(&self, number: usize) -> Vec<Pid> {
         let share = self.share(number);
         let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
         let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());

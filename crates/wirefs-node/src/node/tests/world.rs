@@ -44,6 +44,7 @@ pub(crate) fn usual(number: u8, born: u64) -> Config {
         port: 6440,
         addresses: vec![address(number).ip()],
         exports: Vec::new(),
+        cards: Vec::new(),
         peers: Vec::new(),
         trust: Trust::Anyone,
         pace: Pace::default(),
