@@ -2,15 +2,17 @@
 //! line each way.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use rustix::event::{PollFd, PollFlags, Timespec};
 use serde::{Deserialize, Serialize};
 use wirefs_driver::node::{NodeHost, NodeInfo};
 
@@ -86,14 +88,28 @@ impl NodeLine {
 
     /// Waits until the process has ended, at most `timeout`. Whether it has.
     pub(super) fn await_end(mut self, timeout: Duration) -> bool {
+        let end = Instant::now() + timeout;
+        // The kernel closes what the process had open one after the other, this line perhaps before its port.
+        let process = rustix::net::sockopt::socket_peercred(self.stream.get_ref())
+            .and_then(|peer| rustix::process::pidfd_open(peer.pid, rustix::process::PidfdFlags::empty()));
         if self.stream.get_ref().set_read_timeout(Some(timeout)).is_err() {
             return false;
         }
-        match self.stream.read(&mut [0]) {
+        let is_closed = match self.stream.read(&mut [0]) {
             Ok(count) => count == 0,
             Err(error) => error.kind() == io::ErrorKind::ConnectionReset,
-        }
+        };
+        // Without a process to look at it has ended, or the kernel has no such descriptors.
+        is_closed && process.map_or(true, |process| has_ended(&process, end))
     }
+}
+
+/// Whether a process ends until then.
+fn has_ended(process: &OwnedFd, end: Instant) -> bool {
+    let left = end.saturating_duration_since(Instant::now());
+    let Ok(left) = Timespec::try_from(left) else { return false };
+    let mut watched = [PollFd::new(process, PollFlags::IN)];
+    matches!(rustix::event::poll(&mut watched, Some(&left)), Ok(ready) if ready > 0)
 }
 
 /// The socket of a node; dropping it removes its name.
