@@ -3,7 +3,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 PREFIX ?= /usr/local
 CASES ?= 20000
 
-.PHONY: help run test bench coherence nodes million check lint fmt sim circuits fuzz metrics deny install clean
+.PHONY: help run test bench fetch coherence nodes million check lint fmt sim circuits fuzz metrics deny install clean
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 run: ## serve a directory and mount it until Ctrl-C; RTT=85 puts a line between, FROM=host:dir AT=mnt is the real thing
@@ -12,6 +12,7 @@ test: ## run every test, real mounts in namespaces included; installs what they 
 	@scripts/need test && scripts/test
 bench: ## measure all workloads beside sshfs and local into docs/BENCHMARKS.md; ARGS=--short for a first look
 	@scripts/need bench && scripts/bench $(ARGS)
+fetch: ; @scripts/need bench && scripts/fetch $(ARGS) ## fetch files as the PODOS File System did, beside its figures, into docs/BENCHMARKS.md
 coherence: ## two clients and a program on the server change one tree, ten minutes a mode; what they saw is judged
 	@scripts/coherence
 nodes: ; @scripts/nodes ## five nodes read each other's files while nodes are killed and return at random, five minutes
@@ -29,8 +30,7 @@ circuits: ## simulate lives of circuits over bad cards with SEEDS=2000 seeds fro
 	@CIRCUIT_FROM=$(or $(FROM),0) CIRCUIT_SEEDS=$(or $(SEEDS),2000) cargo test -q -p wirefs-circuit whatever -- --nocapture
 fuzz: ## run the property tests of all decoders with CASES=20000 cases each
 	PROPTEST_CASES=$(CASES) BOLERO_RANDOM_ITERATIONS=$(CASES) cargo test --release -p wirefs-op -p wirefs-fuse
-metrics: ## figures of the code
-	@cargo xtask metrics
+metrics: ; @cargo xtask metrics ## figures of the code
 deny: ## licences and advisories of dependencies; installs cargo-deny (5 minutes)
 	@scripts/need deny && target/tools/bin/cargo-deny check
 install: ## build for release and install to PREFIX=/usr/local

@@ -4,7 +4,7 @@
 //! the machine's mood meets all of them alike. What is reported is the median over the runs.
 
 mod measure;
-mod mount;
+pub(crate) mod mount;
 mod peer;
 mod report;
 mod samples;
@@ -12,7 +12,7 @@ mod scene;
 
 pub use measure::work;
 pub use peer::Peer;
-pub use report::{Page, Section, to_json, to_markdown};
+pub use report::{Markers, Page, Section, to_json, to_markdown};
 pub use samples::{Outcome, Sample, Samples, Series};
 
 use std::fs;

@@ -2,6 +2,7 @@
 
 mod bench;
 mod check;
+mod fetch;
 mod link;
 mod many;
 mod pair;
@@ -51,6 +52,8 @@ enum Verb {
     Work(bench::WorkArguments),
     /// Walks a tree of very many files, and says what memory both sides needed, and what the next mount still knows.
     Many(many::ManyArguments),
+    /// Measures how long it takes to fetch files over one card and two, with load, beside what the source published.
+    Fetch(fetch::FetchArguments),
     /// Measures the lab itself: rate, delay error, round trips.
     Check(check::CheckArguments),
 }
@@ -70,6 +73,7 @@ pub(crate) fn run() -> ExitCode {
         Verb::Bench(arguments) => bench::run(&arguments),
         Verb::Work(arguments) => bench::work(&arguments),
         Verb::Many(arguments) => many::run(&arguments),
+        Verb::Fetch(arguments) => fetch::run(&arguments),
         Verb::Check(arguments) => check::run(&arguments),
     };
     done.unwrap_or_else(|error| {

@@ -35,13 +35,17 @@ pub mod random;
 pub mod bench;
 pub mod control;
 pub mod emulator;
+pub mod fetch;
 pub mod lab;
 pub mod namespace;
 pub mod options;
 pub mod probe;
 pub mod workload;
 
+mod homes;
+mod port;
 mod program;
+mod sshd;
 mod sys;
 mod tap;
 

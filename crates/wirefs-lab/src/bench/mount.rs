@@ -11,7 +11,7 @@ use crate::lab::Host;
 use crate::program;
 
 /// A mounted tree; dropping it unmounts it.
-pub(super) struct Mount {
+pub(crate) struct Mount {
     at: PathBuf,
     /// None where nothing is mounted.
     unmount: Option<Command>,
@@ -26,7 +26,7 @@ impl Mount {
     }
 
     /// What `command` mounts at `at`, from `server` if that was started for it.
-    pub(super) fn by(
+    pub(crate) fn by(
         mut command: Command,
         at: &Path,
         unmount: Command,
@@ -39,7 +39,7 @@ impl Mount {
     }
 
     /// Where it is.
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.at
     }
 }
@@ -61,7 +61,7 @@ impl Drop for Mount {
 }
 
 /// How to unmount what a peer mounted at `at`.
-pub(super) fn unmount_command(client: &Host, peer: Peer, wirefs: &Path, at: &Path) -> Command {
+pub(crate) fn unmount_command(client: &Host, peer: Peer, wirefs: &Path, at: &Path) -> Command {
     let mut unmount = match peer {
         Peer::Wirefs | Peer::Journal => {
             let mut command = client.command(wirefs);

@@ -3,7 +3,7 @@
 mod cell;
 mod page;
 
-pub use page::{Page, Section};
+pub use page::{Markers, Page, Section};
 
 use std::time::Duration;
 

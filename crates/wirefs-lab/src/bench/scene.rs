@@ -1,10 +1,9 @@
 //! Two hosts, the wire between them, and the servers that peers need.
 
-mod sshd;
 mod wirefs;
 
 use std::fs;
-use std::net::{Ipv4Addr, TcpStream};
+use std::net::Ipv4Addr;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -19,14 +18,9 @@ use crate::error::LabError;
 use crate::lab::{Host, Lab, Patch};
 use crate::probe::{self, TcpRun};
 use crate::profile::LinkProfile;
+use crate::sshd::Sshd;
 use crate::workload::{Bulk, Step};
-use sshd::Sshd;
 use wirefs::Wirefs;
-
-/// The longest that a server takes to listen.
-const START_MAX: Duration = Duration::from_secs(20);
-/// Between two looks whether it listens.
-const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// A wire without frames for this long, beside one and a half round trips, is quiet.
 const QUIET_MIN: Duration = Duration::from_millis(20);
@@ -65,7 +59,7 @@ impl<'a> Scene<'a> {
         let mut scene = Scene { sshd: None, wirefs: None, plan, rtt, wire, server, client, _lab: lab };
         let state = plan.scratch.join(format!("state-{}", rtt.as_micros()));
         if plan.peers.contains(&Peer::Sshfs) {
-            scene.sshd = Some(Sshd::start(&scene, &state.join("sshd"))?);
+            scene.sshd = Some(Sshd::start(&scene.server, scene.addresses().0, &state.join("sshd"))?);
         }
         if plan.peers.iter().any(|peer| peer.is_wirefs()) {
             scene.wirefs = Some(Wirefs::new(&scene, &state.join("wirefs"))?);
@@ -92,7 +86,7 @@ impl<'a> Scene<'a> {
         let unmount = unmount_command(&self.client, peer, &self.plan.wirefs, &at);
         match (peer, &self.sshd, &self.wirefs) {
             (Peer::Sshfs, Some(sshd), _) => {
-                Mount::by(sshd.mount_command(self, export, &at), &at, unmount, None)
+                Mount::by(sshd.mount_command(&self.client, export, &at), &at, unmount, None)
             }
             (Peer::Wirefs | Peer::Journal, _, Some(wirefs)) => {
                 let serving = wirefs.serve(self, export)?;
@@ -180,21 +174,5 @@ impl<'a> Scene<'a> {
                 Ok((a.frames + b.frames, a.bytes + b.bytes))
             }
         }
-    }
-
-    /// Waits until somebody on the server listens at this port. Looks from the server itself, so nothing is counted.
-    fn wait_for_port(&self, what: &str, port: u16) -> Result<(), LabError> {
-        let address = self.addresses().0;
-        let end = Instant::now() + START_MAX;
-        self.server.run(|| {
-            while TcpStream::connect((address, port)).is_err() {
-                if Instant::now() > end {
-                    let problem = format!("does not listen at {address}:{port} after {START_MAX:?}");
-                    return Err(LabError::CommandFailed { command: what.to_owned(), stderr: problem });
-                }
-                thread::sleep(LOOK_EVERY);
-            }
-            Ok(())
-        })?
     }
 }

@@ -9,7 +9,7 @@ use std::{env, fs, thread};
 
 use anyhow::Context as _;
 use clap::Args;
-use wirefs_lab::bench::{self, Outcome, Page, Peer, Plan, RUNS_MAX, Samples};
+use wirefs_lab::bench::{self, Markers, Outcome, Page, Peer, Plan, RUNS_MAX, Samples};
 use wirefs_lab::workload::{self, Place, Scale, Workload};
 use wirefs_lab::{EndSignals, LinkOptions, units};
 
@@ -73,7 +73,7 @@ pub(crate) fn run(arguments: &BenchArguments) -> anyhow::Result<ExitCode> {
     let plan = plan(arguments)?;
     let stop = Arc::clone(&plan.stop);
     thread::spawn(move || signals.wait().map(|_| stop.store(true, Ordering::Relaxed)));
-    let page = arguments.out.as_deref().map(Page::open).transpose()?;
+    let page = arguments.out.as_deref().map(|path| Page::open(path, Markers::BENCH)).transpose()?;
     let samples = plan.run(&mut |line| eprintln!("{line}"))?;
     if let Some(file) = &arguments.json {
         fs::write(file, bench::to_json(&samples)).with_context(|| format!("write {}", file.display()))?;
@@ -143,7 +143,7 @@ fn conditions(arguments: &BenchArguments, plan: &Plan) -> String {
     )
 }
 
-fn commit() -> String {
+pub(super) fn commit() -> String {
     let git = |arguments: &[&str]| {
         let output =
             Command::new("git").args(arguments).output().ok().filter(|output| output.status.success())?;
@@ -157,7 +157,7 @@ fn commit() -> String {
     if changed { format!("`{commit}` and changes since") } else { format!("`{commit}`") }
 }
 
-fn machine() -> String {
+pub(super) fn machine() -> String {
     let cpus = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = cpus
         .lines()

@@ -138,3 +138,27 @@ fn a_peer_that_is_not_installed_is_an_error_that_says_how_to_get_it() {
     let said = String::from_utf8(run.stderr).unwrap();
     assert!(said.contains("`sshfs` is missing; on Debian: apt-get install sshfs"), "{said}");
 }
+
+#[test]
+fn fetch_measures_each_size_by_each_peer_and_leaves_nothing() {
+    let at = scratch("fetch");
+    let page = at.join("page.md");
+    let run = Command::new(PROGRAM)
+        .args(["fetch", "--short", "--rate", "100mbit", "--out"])
+        .arg(&page)
+        .output()
+        .unwrap();
+    assert!(run.status.success(), "{run:?}");
+    let text = fs::read_to_string(&page).unwrap();
+    assert!(text.contains("### Fetching a file over cards of 100 Mbit/s"), "{text}");
+    // One row for each load: all four peers measured it.
+    for size in ["| 10 K |", "| 50 K |"] {
+        let rows: Vec<&str> = text.lines().filter(|line| line.starts_with(size)).collect();
+        assert_eq!(rows.len(), 2, "{text}");
+        for row in rows {
+            let mut measured = row.split('|').skip(2).take(4);
+            assert!(measured.all(|cell| cell.trim().parse::<f64>().is_ok_and(|ms| ms > 0.0)), "{row}");
+        }
+    }
+    fs::remove_dir_all(at).unwrap();
+}

@@ -7,8 +7,26 @@ use std::path::{Path, PathBuf};
 
 use crate::error::LabError;
 
-const BEGIN: &str = "<!-- bench: begin (written by `wirefs-lab bench`; do not edit by hand) -->";
-const END: &str = "<!-- bench: end -->";
+/// The lines around the part of a page that a program writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Markers {
+    begin: &'static str,
+    end: &'static str,
+}
+
+impl Markers {
+    /// What `wirefs-lab bench` writes.
+    pub const BENCH: Markers = Markers {
+        begin: "<!-- bench: begin (written by `wirefs-lab bench`; do not edit by hand) -->",
+        end: "<!-- bench: end -->",
+    };
+    /// What `wirefs-lab fetch` writes.
+    pub const FETCH: Markers = Markers {
+        begin: "<!-- fetch: begin (written by `wirefs-lab fetch`; do not edit by hand) -->",
+        end: "<!-- fetch: end -->",
+    };
+}
+
 const FIRST: &str = "# Benchmarks\n\n";
 
 /// How the heading of a section begins.
@@ -33,6 +51,7 @@ impl fmt::Display for Section {
 #[derive(Debug)]
 pub struct Page {
     path: PathBuf,
+    markers: Markers,
     before: String,
     sections: Vec<Section>,
     after: String,
@@ -44,22 +63,21 @@ impl Page {
     ///
     /// # Errors
     /// [`LabError::Io`] when it cannot be read; [`LabError::Page`] when its markers are not one pair.
-    pub fn open(path: &Path) -> Result<Page, LabError> {
+    pub fn open(path: &Path, markers: Markers) -> Result<Page, LabError> {
+        let Markers { begin, end } = markers;
         let text = match fs::read_to_string(path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => format!("{FIRST}{BEGIN}\n{END}\n"),
+            Err(error) if error.kind() == ErrorKind::NotFound => format!("{FIRST}{begin}\n{end}\n"),
             read => read.map_err(|error| LabError::io(format!("read {}", path.display()), error))?,
         };
-        Page::parse(path, &text).ok_or_else(|| LabError::Page {
-            path: path.to_owned(),
-            begin: BEGIN,
-            end: END,
-        })
+        let page = Page::parse(path, markers, &text);
+        page.ok_or_else(|| LabError::Page { path: path.to_owned(), begin, end })
     }
 
-    fn parse(path: &Path, text: &str) -> Option<Page> {
-        let (before, marked, after) = split(text)?;
+    fn parse(path: &Path, markers: Markers, text: &str) -> Option<Page> {
+        let (before, marked, after) = split(markers, text)?;
         Some(Page {
             path: path.to_owned(),
+            markers,
             before: before.to_owned(),
             sections: sections(marked),
             after: after.to_owned(),
@@ -85,7 +103,8 @@ impl Page {
             }
         }
         let text: Vec<String> = sections.iter().map(Section::to_string).collect();
-        format!("{}{BEGIN}\n{}{END}{}", self.before, text.join("\n"), self.after)
+        let Markers { begin, end } = self.markers;
+        format!("{}{begin}\n{}{end}{}", self.before, text.join("\n"), self.after)
     }
 }
 
@@ -101,16 +120,19 @@ fn sections(text: &str) -> Vec<Section> {
 }
 
 /// What stands before, in and after the marked part.
-fn split(text: &str) -> Option<(&str, &str, &str)> {
-    let (before, rest) = text.split_once(BEGIN)?;
-    let (marked, after) = rest.split_once(END)?;
-    let once = !after.contains(BEGIN) && !after.contains(END) && !before.contains(END);
+fn split(Markers { begin, end }: Markers, text: &str) -> Option<(&str, &str, &str)> {
+    let (before, rest) = text.split_once(begin)?;
+    let (marked, after) = rest.split_once(end)?;
+    let once = !after.contains(begin) && !after.contains(end) && !before.contains(end);
     once.then_some((before, marked, after))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const BEGIN: &str = Markers::BENCH.begin;
+    const END: &str = Markers::BENCH.end;
 
     fn section(heading: &str, text: &str) -> Section {
         Section { heading: heading.to_owned(), text: text.to_owned() }
@@ -119,18 +141,20 @@ mod tests {
     #[test]
     fn only_the_sections_that_were_measured_change() {
         let old = "old\n\n### RTT 0 ms\n\none\n\n### RTT 85 ms\n\ntwo\n";
-        let page = Page::parse(Path::new(""), &format!("intro\n{BEGIN}\n{old}{END}\noutro\n")).unwrap();
+        let page =
+            Page::parse(Path::new(""), Markers::BENCH, &format!("intro\n{BEGIN}\n{old}{END}\noutro\n"))
+                .unwrap();
         let with = page.with(&[section("RTT 85 ms", "new\n\n| table |\n"), section("RTT 10 ms", "last")]);
         let text = "### RTT 0 ms\n\none\n\n### RTT 85 ms\n\nnew\n\n| table |\n\n### RTT 10 ms\n\nlast\n";
         assert_eq!(with, format!("intro\n{BEGIN}\n{text}{END}\noutro\n"));
-        let again = Page::parse(Path::new(""), &with).unwrap();
+        let again = Page::parse(Path::new(""), Markers::BENCH, &with).unwrap();
         assert_eq!(again.with(&[]), with);
     }
 
     #[test]
     fn a_page_without_one_pair_of_markers_is_refused() {
         for text in ["", BEGIN, END, &format!("{END}{BEGIN}"), &format!("{BEGIN}{END}{END}")] {
-            assert!(split(text).is_none(), "{text}");
+            assert!(split(Markers::BENCH, text).is_none(), "{text}");
         }
     }
 }

@@ -1,13 +1,14 @@
 //! An sshd on the server that knows one throw-away key, and sshfs to it with its defaults.
 
 use std::fs;
+use std::net::Ipv4Addr;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use super::Scene;
 use crate::error::LabError;
-use crate::program;
+use crate::lab::Host;
+use crate::{port, program};
 
 /// Every port of the server is free.
 const PORT: u16 = 2_222;
@@ -15,14 +16,15 @@ const PORT: u16 = 2_222;
 const PRIVILEGE_DIRECTORY: &str = "/run/sshd";
 
 /// A running sshd; dropping it stops it.
-pub(super) struct Sshd {
+pub(crate) struct Sshd {
     process: Child,
+    address: Ipv4Addr,
     state: PathBuf,
 }
 
 impl Sshd {
-    /// Makes keys and configuration in `state` and starts sshd.
-    pub(super) fn start(scene: &Scene<'_>, state: &Path) -> Result<Sshd, LabError> {
+    /// Makes keys and configuration in `state` and starts sshd on a host, at one of its addresses.
+    pub(crate) fn start(server: &Host, address: Ipv4Addr, state: &Path) -> Result<Sshd, LabError> {
         let failed = |error| LabError::io(format!("set up sshd in {}", state.display()), error);
         // Keys that others can read are refused.
         fs::DirBuilder::new().recursive(true).mode(0o700).create(state).map_err(failed)?;
@@ -34,15 +36,13 @@ impl Sshd {
         }
         let at = state.display();
         let configuration = format!(
-            "Port {PORT}\nListenAddress {}\nHostKey {at}/host\nAuthorizedKeysFile {at}/user.pub\nPidFile none\n\
+            "Port {PORT}\nListenAddress {address}\nHostKey {at}/host\nAuthorizedKeysFile {at}/user.pub\nPidFile none\n\
              StrictModes no\nUsePAM no\nPasswordAuthentication no\nPermitRootLogin prohibit-password\n\
-             Subsystem sftp internal-sftp\nLogLevel ERROR\n",
-            scene.addresses().0
+             Subsystem sftp internal-sftp\nLogLevel ERROR\n"
         );
         fs::write(state.join("config"), configuration).map_err(failed)?;
         let log = fs::File::create(state.join("log")).map_err(failed)?;
-        let process = scene
-            .server
+        let process = server
             .command(program::find("sshd", "openssh-server")?)
             .args(["-D", "-e", "-f"])
             .arg(state.join("config"))
@@ -50,15 +50,15 @@ impl Sshd {
             .stderr(log)
             .spawn()
             .map_err(failed)?;
-        let sshd = Sshd { process, state: state.to_owned() };
-        scene.wait_for_port("sshd", PORT)?;
+        let sshd = Sshd { process, address, state: state.to_owned() };
+        port::wait_for(server, (address, PORT), "sshd")?;
         Ok(sshd)
     }
 
-    /// sshfs from the client, with its defaults; only what ssh needs to find this server is said.
-    pub(super) fn mount_command(&self, scene: &Scene<'_>, export: &Path, at: &Path) -> Command {
-        let mut sshfs = scene.client.command("sshfs");
-        sshfs.arg(format!("root@{}:{}", scene.addresses().0, export.display())).arg(at);
+    /// sshfs from a client, with its defaults; only what ssh needs to find this server is said.
+    pub(crate) fn mount_command(&self, client: &Host, export: &Path, at: &Path) -> Command {
+        let mut sshfs = client.command("sshfs");
+        sshfs.arg(format!("root@{}:{}", self.address, export.display())).arg(at);
         sshfs.args(["-p", &PORT.to_string(), "-F", "/dev/null"]);
         let state = self.state.display();
         for option in [
