@@ -3,7 +3,7 @@
 use super::{NodeHost, Via};
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use wirefs_carrier::ether::EtherDial;
 use wirefs_carrier::tls::{Identity, PublicKey, TlsDial};
 use wirefs_carrier::{Carrier, Dial, DialError, HostPort, PathStatus};
@@ -13,6 +13,9 @@ use wirefs_node::NodeKey;
 const EACH_MAX: Duration = Duration::from_secs(3);
 /// How long Ethernet may take, where TLS is there to fall back on.
 const ETHER_MAX: Duration = Duration::from_secs(1);
+
+/// How often it is looked which ways have come up.
+const LOOK_EACH: Duration = Duration::from_millis(5);
 
 /// Dials one node: the addresses are those that the table has at that moment, the key is the node's.
 pub struct NodeDial {
@@ -70,18 +73,37 @@ impl NodeDial {
             && self.via.prefers_ether(ways.len())
         {
             let ether = Arc::new(cards.dial_to(&ways, key, ETHER_MAX));
-            match ether.dial() {
+            match self.over_ether(&ether) {
                 Ok(carrier) => {
                     let carrier_name = Some(carrier.peer.carrier);
                     self.note(Last { carrier: carrier_name, ether: Some(ether), no_ether: None });
                     return Ok(carrier);
                 }
-                Err(error) => no_ether = Some(error.to_string()),
+                Err(why) => no_ether = Some(why),
             }
         }
         let carrier = self.each(key, dial)?;
         self.note(Last { carrier: Some(carrier.peer.carrier), ether: None, no_ether });
         Ok(carrier)
+    }
+
+    /// Dials over Ethernet; an error says why TLS is to be taken instead.
+    fn over_ether(&self, ether: &EtherDial) -> Result<Carrier, String> {
+        let carrier = ether.dial().map_err(|error| error.to_string())?;
+        // Networks of the same name may be on cables that never meet, as those of virtual machines are.
+        let until = Instant::now() + ETHER_MAX;
+        loop {
+            let paths = ether.paths();
+            let up = paths.iter().filter(|path| path.is_up).count();
+            if self.via.prefers_ether(up) {
+                return Ok(carrier);
+            }
+            if Instant::now() >= until {
+                carrier.closer.close();
+                return Err(format!("{up} of {} ways carries data", paths.len()));
+            }
+            std::thread::sleep(LOOK_EACH);
+        }
     }
 
     fn each(
