@@ -8,7 +8,7 @@
 
 mod accept;
 mod authorized;
-mod base64;
+pub mod base64;
 mod cipher;
 mod config;
 mod dial;

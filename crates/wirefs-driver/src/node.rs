@@ -7,12 +7,15 @@
 mod dial;
 mod ether;
 mod figures;
+mod registry;
 mod segment;
 
 pub use dial::{NodeDial, Taken};
 pub use ether::{CardNetwork, NodeEther, Via, card_networks};
+pub use registry::EtcdPlace;
 pub use segment::SegmentError;
 
+use registry::Registry;
 use segment::Segment;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
@@ -47,6 +50,8 @@ pub struct NodePlan {
     pub cards: Vec<String>,
     /// Nodes elsewhere.
     pub peers: Vec<SocketAddr>,
+    /// Where nodes are registered; `None`: nowhere.
+    pub registry: Option<EtcdPlace>,
     /// Whose word counts; `None`: anyone's.
     pub trusted: Option<BTreeSet<NodeKey>>,
     /// What it serves, and where that is.
@@ -75,7 +80,7 @@ pub struct NodeInfo {
 /// A node that runs.
 pub struct NodeHost {
     shared: Arc<Shared>,
-    thread: Mutex<Option<std::thread::JoinHandle<()>>>,
+    threads: Mutex<Vec<std::thread::JoinHandle<()>>>,
 }
 
 struct Shared {
@@ -88,6 +93,7 @@ struct Shared {
     name_taken: Mutex<Option<NodeKey>>,
     share: Option<PathBuf>,
     ether: Option<NodeEther>,
+    registry: Option<Registry>,
 }
 
 impl NodeHost {
@@ -99,6 +105,8 @@ impl NodeHost {
         let segment = Segment::open(plan.listen, &plan.cards, &plan.peers)?;
         let share = plan.export.as_ref().map(|(_, path)| path.clone());
         let ether = plan.ether.clone();
+        let key = NodeKey(*plan.identity.public_key().raw());
+        let registry = plan.registry.clone().map(|place| Registry::new(place, key));
         let node = Node::new(config(plan, &segment)?).ok_or(SegmentError::Key)?;
         let shared = Arc::new(Shared {
             started: Instant::now(),
@@ -109,10 +117,17 @@ impl NodeHost {
             name_taken: Mutex::new(None),
             share,
             ether,
+            registry,
         });
         let turning = Arc::clone(&shared);
-        let thread = std::thread::Builder::new().name("wirefs-node".into()).spawn(move || turning.run())?;
-        Ok(Arc::new(NodeHost { shared, thread: Mutex::new(Some(thread)) }))
+        let mut threads =
+            vec![std::thread::Builder::new().name("wirefs-node".into()).spawn(move || turning.run())?];
+        if shared.registry.is_some() {
+            let asking = Arc::clone(&shared);
+            let thread = std::thread::Builder::new().name("wirefs-registry".into());
+            threads.push(thread.spawn(move || asking.follow_registry())?);
+        }
+        Ok(Arc::new(NodeHost { shared, threads: Mutex::new(threads) }))
     }
 
     /// All nodes that are known, this one first.
@@ -152,10 +167,15 @@ impl NodeHost {
         self.shared.handle(Input::Leave);
         self.shared.is_over.store(true, Ordering::SeqCst);
         self.shared.changed();
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(thread) = thread {
+        let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        for thread in threads {
             let _ended = thread.join();
         }
+    }
+
+    /// How the registry is, for people; `None`: there is none.
+    pub fn registry(&self) -> Option<String> {
+        self.shared.registry.as_ref().map(Registry::status)
     }
 
     /// Whether it has left.
@@ -236,6 +256,20 @@ impl Shared {
                 None => self.handle(Input::Tick),
             }
         }
+    }
+
+    fn follow_registry(&self) {
+        let Some(registry) = &self.registry else { return };
+        let own = || {
+            let (node, _) = self.lock();
+            let own = node.nodes().next().map(|own| own.record.sockets().collect());
+            own.unwrap_or_default()
+        };
+        let tell = |others: &[SocketAddr]| {
+            self.segment.hear(others);
+            self.handle(Input::Registered(others));
+        };
+        registry.run(own, tell, || self.is_over.load(Ordering::SeqCst));
     }
 
     fn handle(&self, input: Input<'_>) {

@@ -18,6 +18,8 @@ pub const CARDS_MAX: usize = 4;
 pub const RECORD_BYTES_MAX: usize = 480;
 /// Peers on other segments that are named by hand.
 pub const PEERS_MAX: usize = 64;
+/// Addresses that a registry may tell.
+pub const REGISTERED_MAX: usize = NODES_MAX * ADDRESSES_MAX;
 /// Probes that are made for others at a time; more are not made.
 pub(crate) const FAVOURS_MAX: usize = 64;
 /// Updates that wait to be passed on, one for each node.

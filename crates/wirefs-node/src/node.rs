@@ -9,7 +9,7 @@ use crate::chance::Chance;
 use crate::config::{Config, Pace, Trust};
 use crate::gossip::{Form, Gossip};
 use crate::key::NodeKey;
-use crate::limits::{PACKETS_MAX, PEERS_MAX, STALL};
+use crate::limits::{PACKETS_MAX, PEERS_MAX, REGISTERED_MAX, STALL};
 use crate::member::{Liveness, Member};
 use crate::output::{Counters, Destination, Input, NodeView, Output};
 use crate::probing::Probing;
@@ -34,6 +34,8 @@ pub struct Node {
     turns: Turns,
     outputs: VecDeque<Output>,
     peers: Vec<SocketAddr>,
+    /// Those of a registry.
+    registered: Vec<SocketAddr>,
     trust: Trust,
     pace: Pace,
     chance: Chance,
@@ -54,6 +56,7 @@ impl Node {
             turns: Turns::default(),
             outputs: VecDeque::new(),
             peers,
+            registered: Vec::new(),
             trust,
             pace,
             chance,
@@ -69,6 +72,9 @@ impl Node {
             Input::Tick => {}
             Input::Figures { load_percent, free_bytes, all_bytes } => {
                 self.own.tell_figures(now, load_percent, free_bytes, all_bytes);
+            }
+            Input::Registered(peers) => {
+                self.registered = peers.iter().take(REGISTERED_MAX).copied().collect()
             }
             Input::Leave => self.leave(),
         }

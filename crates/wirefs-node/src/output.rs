@@ -27,6 +27,9 @@ pub enum Input<'a> {
         /// All room, in bytes.
         all_bytes: u64,
     },
+    /// Where nodes are by the word of a registry, in place of what it said before. They are told that this one is here until
+    /// they answer; nothing else is believed of them.
+    Registered(&'a [SocketAddr]),
     /// It goes.
     Leave,
 }

@@ -5,7 +5,7 @@ use rustix::net::netdevice::name_to_index;
 use rustix::net::sockopt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Where nodes announce themselves: an address of the range that every organisation may use within itself (RFC 2365).
@@ -71,6 +71,14 @@ struct Limits {
     address: Option<Ipv4Addr>,
     /// Who was named by hand.
     peers: Vec<IpAddr>,
+    /// Who is registered.
+    registered: Mutex<Vec<IpAddr>>,
+}
+
+impl Limits {
+    fn registered(&self) -> MutexGuard<'_, Vec<IpAddr>> {
+        self.registered.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Segment {
@@ -109,11 +117,18 @@ impl Segment {
         };
         let is_limited = has_segment && (address.is_some() || !names.is_empty());
         let peers = peers.iter().map(|peer| peer.ip().to_canonical()).collect();
-        let limits = is_limited.then_some(Limits { address, peers });
+        let limits = is_limited.then(|| Limits { address, peers, registered: Mutex::default() });
         if limits.is_some() {
             sys::tell_cards(&socket)?;
         }
         Ok(Segment { socket, cards, limits, choice: Mutex::default() })
+    }
+
+    /// Hears those who are registered, in place of those who were before.
+    pub(super) fn hear(&self, registered: &[SocketAddr]) {
+        if let Some(limits) = &self.limits {
+            *limits.registered() = registered.iter().map(|peer| peer.ip().to_canonical()).collect();
+        }
     }
 
     pub(super) fn port(&self) -> io::Result<u16> {
@@ -136,7 +151,8 @@ impl Segment {
         let arrival = arrival?;
         let is_heard = self.cards.iter().any(|card| card.index == arrival.card)
             || limits.address == Some(arrival.to)
-            || limits.peers.contains(&arrival.from.ip());
+            || limits.peers.contains(&arrival.from.ip())
+            || limits.registered().contains(&arrival.from.ip());
         is_heard.then_some((arrival.from, bytes))
     }
 

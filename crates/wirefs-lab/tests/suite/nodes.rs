@@ -9,6 +9,7 @@
 mod ether;
 mod killed;
 mod names;
+mod registry;
 mod segment;
 mod users;
 

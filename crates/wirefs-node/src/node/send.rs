@@ -46,7 +46,7 @@ impl Node {
         }
     }
 
-    /// Tells the segment, and those peers of which nothing is known.
+    /// Tells the segment, and those peers, named or registered, of which nothing is known.
     pub(super) fn announce(&mut self) {
         self.send(Destination::Segment, About::Announce, &[]);
         let known: Vec<SocketAddr> = self
@@ -56,7 +56,7 @@ impl Node {
             .flat_map(|(_, member)| member.heard_from.into_iter().chain(member.record().sockets()))
             .collect();
         let unknown: Vec<SocketAddr> =
-            self.peers.iter().filter(|peer| !known.contains(peer)).copied().collect();
+            self.peers.iter().chain(&self.registered).filter(|peer| !known.contains(peer)).copied().collect();
         for peer in unknown {
             self.send(Destination::Address(peer), About::Announce, &[]);
         }

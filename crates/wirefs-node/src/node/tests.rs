@@ -2,5 +2,6 @@
 
 mod attacks;
 mod names;
+mod registered;
 mod troubles;
 pub(crate) mod world;

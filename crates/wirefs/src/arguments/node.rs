@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use wirefs_cache::Mode;
-use wirefs_driver::node::Via;
+use wirefs_driver::node::{EtcdPlace, Via};
 use wirefs_node::Name;
 
 const UP_EXAMPLES: &str = "\
@@ -13,6 +13,7 @@ Examples:
   wirefs node up --share /srv                  on each machine of a segment; then: ls /net
   wirefs node up --name linus1 --share ~/work --at ~/net
   wirefs node up --peer 10.8.0.7:6440          nodes of another segment, too
+  wirefs node up --registry etcd://10.8.0.2    nodes anywhere that are registered there
   wirefs node up --mode linus2:window=5s       how one node is mounted
   wirefs node up --nic eth0,eth1               both cards are used at once, where another node has both, too
 
@@ -61,7 +62,10 @@ pub(crate) struct NodeUp {
     /// A node of another segment
     #[arg(long, value_name = "ADDR", value_parser = parse_peer)]
     pub(crate) peer: Vec<SocketAddr>,
-    /// The network cards whose segments it joins; by others only a --peer is heard [default: all]
+    /// An etcd server in which nodes of other segments are found: etcd://HOST[:2379][/PREFIX], without TLS
+    #[arg(long, value_name = "URL", value_parser = EtcdPlace::parse)]
+    pub(crate) registry: Option<EtcdPlace>,
+    /// The network cards whose segments it joins; by others only a --peer, or who is registered, is heard [default: all]
     #[arg(long, value_name = "IF", value_delimiter = ',')]
     pub(crate) nic: Vec<String>,
     /// By which carrier others are reached: ether (Ethernet packets beside IP, takes CAP_NET_RAW), tls, or auto: ether

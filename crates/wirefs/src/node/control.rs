@@ -197,7 +197,10 @@ fn converse(stream: UnixStream, host: &NodeHost, dials: &Dials) -> io::Result<()
 fn tell(writer: &mut UnixStream, host: &NodeHost, dials: &Dials) -> io::Result<()> {
     let turns = host.counters().turns;
     let of = |node: &NodeInfo| Listed::of(node, turns, &dials.taken(&node.record.key));
-    let listed: Vec<Listed> = host.nodes().iter().map(of).collect();
+    let mut listed: Vec<Listed> = host.nodes().iter().map(of).collect();
+    for own in listed.iter_mut().filter(|node| node.own) {
+        own.registry = host.registry();
+    }
     let mut line = serde_json::to_string(&listed)?;
     line.push('\n');
     writer.write_all(line.as_bytes())

@@ -54,6 +54,9 @@ pub(super) struct Listed {
     /// Why it is not reached over Ethernet, where that was tried.
     #[serde(default)]
     pub(super) no_ether: Option<String>,
+    /// Of this one: where nodes are registered, and whether that is reached.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) registry: Option<String>,
     /// Of this one: the periods of the protocol that passed for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) turns: Option<u64>,
@@ -87,6 +90,7 @@ impl Listed {
             via: taken.carrier.map(str::to_owned),
             paths: taken.paths.iter().map(Path::of).collect(),
             no_ether: taken.no_ether.clone(),
+            registry: None,
             turns: node.is_own.then_some(turns),
         }
     }
@@ -182,6 +186,9 @@ fn print(nodes: &[Listed], json: bool) -> Result<()> {
             node.via(),
             node.exports.join(","),
         );
+    }
+    for registry in nodes.iter().filter_map(|node| node.registry.as_ref()) {
+        say!("registry {registry}");
     }
     Ok(())
 }

@@ -172,6 +172,7 @@ fn node_plan(
         listen,
         cards: arguments.nic.clone(),
         peers: arguments.peer.clone(),
+        registry: arguments.registry.clone(),
         trusted: admission.trusted(),
         export,
         ether: None,

@@ -10,7 +10,12 @@ fn segment(card: u32, address: Option<Ipv4Addr>, peers: Vec<IpAddr>) -> Segment 
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap();
     sys::tell_cards(&socket).unwrap();
     let cards = vec![Card { index: card, address: NEAR }];
-    Segment { socket, cards, limits: Some(Limits { address, peers }), choice: Mutex::default() }
+    Segment {
+        socket,
+        cards,
+        limits: Some(Limits { address, peers, registered: Mutex::default() }),
+        choice: Mutex::default(),
+    }
 }
 
 /// Which of two packets is heard: the first is sent from one address of the loopback, the second from another.

@@ -104,6 +104,35 @@ impl Segment {
         }
     }
 
+    /// Lets the bridge carry what is sent to one or to all, and nothing that is sent to a group.
+    pub(super) fn carry_no_multicast(&self) {
+        ip(&self.switch, "link set bridge type bridge mcast_snooping 0");
+        for number in 1..=self.hosts.len() {
+            ip(&self.switch, &format!("link set port{number} type bridge_slave mcast_flood off"));
+        }
+    }
+
+    /// Makes the switch a host too, 10.77.0.254.
+    pub(super) fn give_switch_an_address(&self) {
+        ip(&self.switch, "addr add 10.77.0.254/24 dev bridge");
+    }
+
+    pub(super) fn switch(&self) -> &Host {
+        &self.switch
+    }
+
+    /// The periods of the protocol that have passed for a host's node.
+    pub(super) fn periods(&self, number: usize) -> u64 {
+        let json = self.node(number, &["list", "--json"]).succeeds();
+        let rows: Vec<serde_json::Value> = serde_json::from_str(&json).unwrap();
+        rows.iter().find_map(|row| row["turns"].as_u64()).unwrap()
+    }
+
+    /// Something in its directory.
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.dir.join(name)
+    }
+
     /// Brings the cable of a host's second card up or down.
     pub(super) fn set_second_cable(&self, number: usize, state: &str) {
         ip(&self.switch, &format!("link set second{number} {state}"));
