@@ -10,17 +10,21 @@
 //! that was there, with its root and all that it reaches. A segment is synced before the next one begins, so that only the
 //! last one can be torn; there the first record that is not whole is the end, unless a later one says that it was synced:
 //! what was on the disk and is not any more is damage, which no opening passes over. Cleaning from the old end is what makes
-//! records that let go of blocks needless once they are the oldest: the blocks are in no file any more.
+//! records that let go of blocks needless once they are the oldest: the blocks are in no file any more. Where the disk is full,
+//! segments are cleaned of which most is let go of, wherever they stand, with the records that let go of blocks elsewhere; room
+//! for that, and for what a removal writes before it frees anything, is set aside in a file (`reserve`).
 //!
 //! Why no embedded store of others: what they are made for (any key, ordered scans, transactions) costs a tree of pages and
 //! a sync or two with each commit, under a tree that has both already; a log needs one append and no sync.
 
 mod log;
 mod record;
+mod reserve;
 mod segment;
 mod sum;
 #[cfg(test)]
 mod tests;
+mod usage;
 
 use bytes::Bytes;
 use log::Log;
@@ -35,8 +39,6 @@ use wirefs_blocks::store::{BlockStore, Lost, Room, StoreFault, Wanted};
 pub const DISK_PAYLOAD_BYTES: usize = 16 * 1024;
 /// A segment is followed by the next one when it has so many bytes.
 const SEGMENT_BYTES: u64 = 8 << 20;
-/// Segments' worth of room that is kept for cleaning.
-const RESERVED_SEGMENTS: u64 = 2;
 /// The file that whoever uses the store keeps locked.
 const LOCK_NAME: &str = "lock";
 
@@ -82,12 +84,13 @@ impl DiskFault {
 ///
 /// # Cost
 /// One write for each `register`, `switch_root` and `deregister`; where more than half of the log is let go of, at times a
-/// segment is copied and synced. Memory: about 70 bytes for each block.
+/// segment is copied and synced, and where the disk is full, one for each sixteenth of a segment that is let go of. Memory: about 70 bytes for each block.
 #[derive(Debug)]
 pub struct DiskStore {
     log: Mutex<Log>,
     payload_bytes: usize,
-    directory: PathBuf,
+    /// Bytes that only changes may take that make room.
+    reserved_bytes: u64,
     /// Keeps others out for as long as it is open.
     _lock: File,
 }
@@ -119,7 +122,9 @@ impl DiskStore {
         }
         let log = Log::open(directory, DISK_PAYLOAD_BYTES, segment_bytes)?;
         let payload_bytes = log.payload_bytes();
-        Ok(DiskStore { log: Mutex::new(log), payload_bytes, directory: directory.to_owned(), _lock: lock })
+        // The rest is for cleaning.
+        let reserved_bytes = (log::RESERVED_SEGMENTS - 1) * segment_bytes;
+        Ok(DiskStore { log: Mutex::new(log), payload_bytes, reserved_bytes, _lock: lock })
     }
 
     fn log(&self) -> MutexGuard<'_, Log> {
@@ -185,10 +190,12 @@ impl BlockStore for DiskStore {
     }
 
     fn room(&self) -> Room {
-        let Ok(found) = rustix::fs::statvfs(&self.directory) else { return Room::default() };
+        let (all, free) = self.log().room_bytes();
         let payload = self.payload_bytes as u64;
-        let reserved = RESERVED_SEGMENTS * SEGMENT_BYTES;
-        let blocks = |count: u64| (count.saturating_mul(found.f_frsize)).saturating_sub(reserved) / payload;
-        Room { blocks: blocks(found.f_blocks), blocks_free: blocks(found.f_bavail) }
+        Room {
+            blocks: all / payload,
+            blocks_free: free / payload,
+            blocks_reserved: self.reserved_bytes / payload,
+        }
     }
 }

@@ -56,7 +56,7 @@ pub const IDS_SKIPPED: u64 = 1 << 24;
 pub const READ_TRIES_MAX: usize = 4;
 /// Times that one operation may wait for blocks: the levels of a few trees for each of many names.
 pub const ROUNDS_MAX: usize = 4096;
-/// Blocks kept free for changes that make room.
+/// Blocks kept free for changes that make room, where a store needs no more.
 pub const RESERVED_BLOCKS: u64 = 64;
 /// Blocks that a comparison of two trees waits for at once.
 pub const COMPARED_AHEAD_MAX: usize = 256;

@@ -3,6 +3,7 @@
 mod memory;
 
 use crate::id::BlockId;
+use crate::limits::RESERVED_BLOCKS;
 use bytes::Bytes;
 pub use memory::MemoryStore;
 use std::collections::BTreeSet;
@@ -52,6 +53,20 @@ pub struct Room {
     pub blocks: u64,
     /// Blocks that it could still take.
     pub blocks_free: u64,
+    /// Those of them that are kept for changes that make room: a removal writes before it frees anything.
+    pub blocks_reserved: u64,
+}
+
+impl Room {
+    /// Room of which the usual part is kept for changes that make more.
+    pub fn new(blocks: u64, blocks_free: u64) -> Room {
+        Room { blocks, blocks_free, blocks_reserved: RESERVED_BLOCKS.min(blocks / 8) }
+    }
+
+    /// Blocks that changes may take that make no room.
+    pub fn blocks_available(&self) -> u64 {
+        self.blocks_free.saturating_sub(self.blocks_reserved)
+    }
 }
 
 /// A block manager: keeps immutable blocks by their ids, and one pointer to the root.

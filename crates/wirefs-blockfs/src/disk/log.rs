@@ -1,8 +1,12 @@
-//! The log as a whole: which block is where, what is appended, what is cleaned.
+//! The log as a whole: which block is where, and what is appended.
+
+mod clean;
 
 use super::DiskFault;
 use super::record::{self, FREED_MAX, Head, Kind};
+use super::reserve::Reserve;
 use super::segment::{Found, Segment};
+use super::usage::Usage;
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -16,8 +20,10 @@ use wirefs_blocks::store::StoreFault;
 const VERSION: u32 = 1;
 /// The first record of a segment, in bytes.
 const BEGIN_BYTES: u64 = record::HEAD_BYTES as u64 + 8;
-/// Segments that a log has at least before any is cleaned.
-const SEGMENTS_MIN: u64 = 4;
+/// A segment is worth cleaning for room when it has more than this part to be let go of.
+const SLACK: u64 = 16;
+/// Segments' worth of room that is set aside: one for cleaning, the others for changes that make room.
+pub(super) const RESERVED_SEGMENTS: u64 = 3;
 
 /// Where a block is.
 #[derive(Clone, Copy, Debug)]
@@ -51,8 +57,8 @@ pub(super) struct Log {
     segments: BTreeMap<u64, Segment>,
     blocks: BTreeMap<BlockId, Location>,
     root: Option<BlockId>,
-    /// Bytes of records of blocks that are still there.
-    live_bytes: u64,
+    usage: Usage,
+    reserve: Reserve,
     /// How much of the last segment is known to be on the disk, in bytes.
     synced_end: u64,
     /// It is not known what is on the disk: nothing more is written.
@@ -61,6 +67,8 @@ pub(super) struct Log {
 
 impl Log {
     pub(super) fn open(directory: &Path, payload_bytes: usize, segment_bytes: u64) -> Result<Log, DiskFault> {
+        let reserve = Reserve::open(directory, RESERVED_SEGMENTS * segment_bytes);
+        let reserve = reserve.map_err(DiskFault::system(directory))?;
         let mut log = Log {
             directory: directory.to_owned(),
             payload_bytes,
@@ -68,7 +76,8 @@ impl Log {
             segments: BTreeMap::new(),
             blocks: BTreeMap::new(),
             root: None,
-            live_bytes: 0,
+            usage: Usage::new(segment_bytes / SLACK),
+            reserve,
             synced_end: 0,
             is_broken: false,
         };
@@ -115,6 +124,7 @@ impl Log {
             segment.file.set_len(end).map_err(DiskFault::system(&path))?;
             segment.end = end;
         }
+        self.usage.grow(number, segment.end);
         for found in records {
             match found.head.kind {
                 Kind::Begin => {}
@@ -125,6 +135,7 @@ impl Log {
                 }
                 Kind::Root => self.root = BlockId::from_bits(found.head.id),
                 Kind::Free => {
+                    self.usage.add_freeing(number, found.head.record_bytes());
                     let body = segment.body(found.body_at, &found.head);
                     // Of a damaged one the blocks stay until a sweep finds that nothing names them.
                     let body = body.map_err(DiskFault::system(&path))?.unwrap_or_default();
@@ -139,15 +150,15 @@ impl Log {
     }
 
     fn note(&mut self, id: BlockId, location: Location) {
-        self.live_bytes += location.found.head.record_bytes();
+        self.usage.add(location.segment, location.found.head.record_bytes());
         if let Some(before) = self.blocks.insert(id, location) {
-            self.live_bytes -= before.found.head.record_bytes();
+            self.usage.release(before.segment, before.found.head.record_bytes());
         }
     }
 
     fn forget(&mut self, id: BlockId) {
         if let Some(before) = self.blocks.remove(&id) {
-            self.live_bytes -= before.found.head.record_bytes();
+            self.usage.release(before.segment, before.found.head.record_bytes());
         }
     }
 
@@ -201,6 +212,8 @@ impl Log {
         if blocks.iter().any(|(id, _)| self.blocks.contains_key(id)) {
             return Err(StoreFault::Broken("an id that was used before"));
         }
+        let record_bytes = |bytes: &Bytes| (record::HEAD_BYTES + bytes.len()) as u64;
+        self.make_free(blocks.iter().map(|(_, bytes)| record_bytes(bytes)).sum());
         let records: Vec<(Kind, u64, Bytes)> =
             blocks.iter().map(|(id, bytes)| (Kind::Block, id.bits(), bytes.clone())).collect();
         self.append(&records)
@@ -224,24 +237,34 @@ impl Log {
 
     fn append_root(&mut self, root: BlockId) -> Result<(), StoreFault> {
         // Before the place is told, because the next segment has a place of its own.
-        self.make_room()?;
+        match self.go_on() {
+            Err(StoreFault::Full) if self.reserve.release() => self.go_on()?,
+            outcome => outcome?,
+        }
         self.append(&[(Kind::Root, root.bits(), record::synced(self.synced_end))])
     }
 
     /// Goes over to the next segment where the last one is full.
-    fn make_room(&mut self) -> Result<(), StoreFault> {
+    fn go_on(&mut self) -> Result<(), StoreFault> {
         if self.last().is_none_or(|last| last.end >= self.segment_bytes) {
             self.begin_next()?;
         }
         Ok(())
     }
 
-    /// Appends records in one write: all of them are there, or none.
+    /// Appends records in one write: all of them are there, or none. Where the disk has no room there is the reserve.
     fn append(&mut self, records: &[(Kind, u64, Bytes)]) -> Result<(), StoreFault> {
+        match self.append_once(records) {
+            Err(StoreFault::Full) if self.reserve.release() => self.append_once(records),
+            outcome => outcome,
+        }
+    }
+
+    fn append_once(&mut self, records: &[(Kind, u64, Bytes)]) -> Result<(), StoreFault> {
         if self.is_broken {
             return Err(StoreFault::Broken("the disk failed before"));
         }
-        self.make_room()?;
+        self.go_on()?;
         let Some(last) = self.last().cloned() else { return Err(StoreFault::Broken("there is no segment")) };
         let mut bytes = Vec::new();
         let mut places = Vec::new();
@@ -255,8 +278,12 @@ impl Log {
         }
         if let Some(segment) = self.segments.get_mut(&last.number) {
             segment.end += bytes.len() as u64;
+            self.usage.grow(last.number, bytes.len() as u64);
         }
-        for ((kind, id, _), at) in records.iter().zip(places) {
+        for ((kind, id, body), at) in records.iter().zip(places) {
+            if *kind == Kind::Free {
+                self.usage.add_freeing(last.number, (record::HEAD_BYTES + body.len()) as u64);
+            }
             if let (Kind::Block, Some(id)) = (kind, BlockId::from_bits(*id))
                 && let Some(found) = found_in(&bytes, at, last.end, last.number)
             {
@@ -314,45 +341,8 @@ impl Log {
         segment.file.sync_all()?;
         segment.end = bytes.len() as u64;
         self.synced_end = segment.end;
+        self.usage.grow(number, segment.end);
         self.segments.insert(number, segment);
-        Ok(())
-    }
-
-    /// Cleans the oldest segment where more than half of the log is let go of.
-    pub(super) fn clean_some(&mut self) {
-        let used: u64 = self.segments.values().map(|segment| segment.end).sum();
-        let is_worth_it = used > 2 * self.live_bytes + SEGMENTS_MIN * self.segment_bytes;
-        if is_worth_it && self.segments.len() > 1 {
-            // One that cannot be cleaned now is the oldest the next time too.
-            let _later = self.clean_oldest();
-        }
-    }
-
-    /// Copies what is still there of the oldest segment to the end, and removes it once that is on the disk: whatever lets
-    /// go of its blocks is there then as well. One that cannot be read stays.
-    fn clean_oldest(&mut self) -> Result<(), StoreFault> {
-        let Some((number, oldest)) = self.segments.first_key_value() else { return Ok(()) };
-        let (number, oldest) = (*number, oldest.clone());
-        // Not what its records say now: behind a damaged one they say nothing more.
-        let here = self.blocks.iter().filter(|(_, at)| at.segment == number);
-        let mut here: Vec<(BlockId, Found)> = here.map(|(id, at)| (*id, at.found)).collect();
-        here.sort_unstable_by_key(|(_, found)| found.body_at);
-        for (id, found) in here {
-            let body = oldest.body(found.body_at, &found.head);
-            let body = body.map_err(|_| StoreFault::Broken("the disk does not give what was written"))?;
-            // A damaged one is lost here as it would be there.
-            if let Some(body) = body {
-                self.append(&[(Kind::Block, id.bits(), body)])?;
-            }
-        }
-        if let Some(root) = self.root {
-            self.append_root(root)?;
-        }
-        self.sync_last()?;
-        std::fs::remove_file(Segment::path(&self.directory, number))
-            .map_err(|_| StoreFault::Broken("a segment cannot be removed"))?;
-        self.segments.remove(&number);
-        self.blocks.retain(|_, at| at.segment != number);
         Ok(())
     }
 }

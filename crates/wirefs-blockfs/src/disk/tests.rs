@@ -30,6 +30,32 @@ impl Drop for Scratch {
     }
 }
 
+/// A small file system in memory, gone afterwards.
+struct SmallDisk(Scratch);
+
+impl SmallDisk {
+    fn new(bytes: u64) -> SmallDisk {
+        let scratch = Scratch::new();
+        std::fs::create_dir(&scratch.0).unwrap();
+        let options = std::ffi::CString::new(format!("size={bytes}")).unwrap();
+        let mounted = rustix::mount::mount(
+            "wirefs-test",
+            &scratch.0,
+            "tmpfs",
+            rustix::mount::MountFlags::empty(),
+            options.as_c_str(),
+        );
+        mounted.expect("this test mounts a file system: run it as root");
+        SmallDisk(scratch)
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _gone = rustix::mount::unmount(&self.0.0, rustix::mount::UnmountFlags::DETACH);
+    }
+}
+
 fn id(counter: u64) -> BlockId {
     BlockId::new(counter, NodeId(3)).unwrap()
 }
@@ -323,4 +349,93 @@ fn a_tree_on_a_disk_is_there_when_it_is_opened_again() {
     let again = open();
     assert_eq!(again.tree().checkpoints().len(), 1);
     assert_eq!(again.tree().checkpoints()[0].name, b"one");
+}
+
+/// Registers blocks as a tree does that is filled: until only what is reserved is left.
+fn fill(store: &DiskStore, from: u64) -> u64 {
+    let mut next = from;
+    while store.room().blocks_available() > 0 {
+        store.register(&[(id(next), filled(next))]).unwrap();
+        next += 1;
+    }
+    next
+}
+
+/// As large as blocks become.
+fn filled(number: u64) -> Bytes {
+    Bytes::from(vec![number as u8; DISK_PAYLOAD_BYTES])
+}
+
+#[test]
+fn a_full_store_can_be_emptied_and_filled_again() {
+    let disk = SmallDisk::new(4 << 20);
+    let dir = disk.0.0.join("store");
+    let segment = 256 * 1024;
+    let mut store = DiskStore::open_with(&dir, segment).unwrap();
+    let mut begin = 1;
+    for round in 0..3 {
+        let end = fill(&store, begin);
+        assert!(end - begin > 100, "round {round}: only {} blocks fit", end - begin);
+        // What a removal does: it writes a little, and lets go of that and of something old.
+        let mut copy = end;
+        for number in begin..end {
+            store.register(&[(id(copy), filled(copy)), (id(copy + 1), filled(copy + 1))]).unwrap();
+            store.switch_root(id(copy)).unwrap();
+            let before = (copy > end).then(|| [id(copy - 2), id(copy - 1)]);
+            store.deregister(before.as_ref().map_or(&[], |ids| &ids[..]));
+            store.deregister(&[id(number)]);
+            copy += 2;
+        }
+        let expected = BTreeMap::from([(id(copy - 2), filled(copy - 2)), (id(copy - 1), filled(copy - 1))]);
+        assert_eq!(contents(&store), (Some(id(copy - 2)), expected.clone()), "round {round}");
+        drop(store);
+        store = DiskStore::open_with(&dir, segment).unwrap();
+        assert_eq!(contents(&store), (Some(id(copy - 2)), expected), "round {round}, opened again");
+        store.deregister(&[id(copy - 2), id(copy - 1)]);
+        begin = copy;
+    }
+}
+
+#[test]
+fn what_others_take_of_a_disk_does_not_keep_a_store_from_being_emptied() {
+    let disk = SmallDisk::new(4 << 20);
+    let store = DiskStore::open_with(&disk.0.0.join("store"), 256 * 1024).unwrap();
+    for number in 1..100 {
+        store.register(&[(id(number), filled(number))]).unwrap();
+    }
+    let mut other = std::fs::File::create(disk.0.0.join("other")).unwrap();
+    while std::io::Write::write(&mut other, &[1; 4096]).is_ok() {}
+    assert_eq!(store.room().blocks_available(), 0);
+    for number in 1..99 {
+        store.register(&[(id(1000 + number), filled(number))]).unwrap();
+        store.deregister(&[id(number), id(1000 + number)]);
+    }
+    assert_eq!(contents(&store).1, BTreeMap::from([(id(99), filled(99))]));
+    assert!(store.room().blocks_free > 30, "{:?}", store.room());
+}
+
+#[test]
+fn cleaning_out_of_turn_brings_nothing_back() {
+    let disk = SmallDisk::new(8 << 20);
+    let dir = disk.0.0.join("store");
+    let store = DiskStore::open_with(&dir, SEGMENT * 16).unwrap();
+    let mut live = BTreeMap::new();
+    let mut next = 1;
+    for step in 0..3000_u64 {
+        if store.room().blocks_available() > 0 {
+            store.register(&[(id(next), filled(next))]).unwrap();
+            live.insert(id(next), filled(next));
+            next += 1;
+        }
+        // The old ones stay long, of the others most go soon.
+        let at = if step % 5 == 0 { step * 7 % 40 } else { live.len() as u64 * 3 / 4 + step % 7 };
+        if live.len() > 200 || store.room().blocks_available() == 0 {
+            let gone = live.keys().nth(at as usize % live.len()).copied().unwrap();
+            live.remove(&gone);
+            store.deregister(&[gone]);
+        }
+    }
+    assert_eq!(contents(&store).1, live);
+    drop(store);
+    assert_eq!(contents(&DiskStore::open_with(&dir, SEGMENT * 16).unwrap()).1, live);
 }

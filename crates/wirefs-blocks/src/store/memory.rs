@@ -94,6 +94,6 @@ impl BlockStore for MemoryStore {
 
     fn room(&self) -> Room {
         let used = self.state().blocks.len() as u64;
-        Room { blocks: self.blocks_max, blocks_free: self.blocks_max.saturating_sub(used) }
+        Room::new(self.blocks_max, self.blocks_max.saturating_sub(used))
     }
 }

@@ -6,7 +6,7 @@ use crate::change::{Basis, Change, Sealed};
 use crate::halt::Halt;
 use crate::id::BlockId;
 use crate::key::Ino;
-use crate::limits::{IDS_SKIPPED, RESERVED_BLOCKS};
+use crate::limits::IDS_SKIPPED;
 use crate::shelf::Shelf;
 use crate::store::StoreFault;
 use crate::touch::{Parked, Touch, Unasked};
@@ -133,12 +133,11 @@ impl BlockTree {
     /// Keeps some room for changes that make more.
     fn check_room(&self, purpose: Purpose, wanted: usize) -> Result<(), Errno> {
         let room = self.store.room();
-        let reserved = match purpose {
-            Purpose::Fill => RESERVED_BLOCKS.min(room.blocks / 8),
-            Purpose::Clear => 0,
+        let usable = match purpose {
+            Purpose::Fill => room.blocks_available(),
+            Purpose::Clear => room.blocks_free,
         };
-        let is_enough = room.blocks_free >= (wanted as u64).saturating_add(reserved);
-        if is_enough { Ok(()) } else { Err(Errno::NoSpace) }
+        if usable >= wanted as u64 { Ok(()) } else { Err(Errno::NoSpace) }
     }
 
     /// Goes over to the new root.

@@ -109,7 +109,7 @@ impl BlockTree {
                 block_bytes: u32::try_from(self.geometry.payload_bytes()).unwrap_or(u32::MAX),
                 blocks: room.blocks,
                 blocks_free: room.blocks_free,
-                blocks_available: room.blocks_free,
+                blocks_available: room.blocks_available(),
                 // Each block may hold a head.
                 files: room.blocks,
                 files_free: room.blocks_free,

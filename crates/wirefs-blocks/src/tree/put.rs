@@ -61,7 +61,7 @@ impl BlockTree {
         let op = |change: &mut Change<'_>| perform(change, seat, request, pending.as_ref());
         let settle = |done: Result<Done, Errno>| done.map(|done| self.settle(session, request, done));
         let touch = &mut |touched: &[Touch]| answers.touch(touched);
-        let Settled { reply, id, removal } = self.change(Purpose::Fill, touch, op, settle)??;
+        let Settled { reply, id, removal } = self.change(purpose_of(request), touch, op, settle)??;
         if let Some(name) = removal {
             self.remove_if_still(&name, id);
         }
@@ -88,6 +88,12 @@ impl BlockTree {
         let reply = Rput { fd, count, offset, before, stat: Some(stat), dir };
         Settled { reply, id: object.id, removal }
     }
+}
+
+/// What neither creates nor writes takes no more room: a file is made shorter so where the store is full.
+fn purpose_of(request: &Tput) -> Purpose {
+    let fills = request.mode.has(PutMode::CREATE) || request.mode.has(PutMode::DATA);
+    if fills { Purpose::Fill } else { Purpose::Clear }
 }
 
 /// Whether the object is to stay open.

@@ -274,6 +274,6 @@ impl BlockStore for EchoStore {
     fn room(&self) -> Room {
         let capacity = self.shared().lock().circuit.echo.capacity();
         let lanes = capacity.packets_per_block.max(1);
-        Room { blocks: capacity.blocks_max(), blocks_free: capacity.packets_free / lanes }
+        Room::new(capacity.blocks_max(), capacity.packets_free / lanes)
     }
 }

@@ -5,6 +5,7 @@ use std::process::Command;
 
 use wirefs_model::run_posix;
 
+use crate::semantics::Tmpfs;
 use crate::world::{Other, World};
 
 const MEMORY: &str = "blocks+memory:";
@@ -83,6 +84,25 @@ fn a_block_tree_in_a_directory_is_there_when_it_is_mounted_again() {
     assert_eq!(world.read("mnt/dir/file"), "content");
     std::fs::remove_file(world.path("mnt/dir/file")).unwrap();
     assert_eq!(world.read("mnt/also"), "content");
+}
+
+#[test]
+fn a_full_block_tree_can_be_emptied() {
+    let world = World::new();
+    std::fs::create_dir(world.path("disk")).unwrap();
+    let _disk = Tmpfs::mount(world.path("disk"), c"size=48m");
+    world.wirefs(&["mount", &format!("blocks://{}", world.text("disk/store")), "mnt"]).succeeds();
+    let mnt = world.path("mnt");
+    // Files of all sizes, until nothing fits; all of them are read, and go again, one by one.
+    let fill =
+        "mkdir d; n=0; while head -c $((n % 7 * 80000 + 100)) /dev/zero > d/f$n; do n=$((n + 1)); done 2>&1";
+    let told = script(&mnt, &format!("{fill}; ls d | wc -l"));
+    assert!(told.contains("No space left"), "{told}");
+    let count: usize = told.lines().last().unwrap().parse().unwrap();
+    assert!(count > 50, "{count} files fit");
+    script(&mnt, "cat d/* > /dev/null; : > d/f6; for n in d/*; do rm $n; done; rmdir d; test -z \"$(ls)\"");
+    script(&mnt, "head -c 10000000 /dev/zero > again");
+    world.wirefs(&["umount", "mnt"]).succeeds();
 }
 
 #[test]

@@ -110,6 +110,23 @@ fn full_store_refuses_more_and_keeps_what_it_has() {
 }
 
 #[test]
+fn full_mount_can_be_emptied_and_filled_again() {
+    let world = World::new();
+    for keep in ["index", "root"] {
+        mount(&world, &["--park", "150", "--rate", "100000", "--discard", "--keep", keep]).succeeds();
+        for _round in 0..2 {
+            let fill = "mkdir d; n=0; while head -c 2500 /dev/zero > d/f$n; do n=$((n + 1)); done";
+            let filled = Ran::of(world.command("sh").args(["-c", fill]).current_dir(world.path("mnt")));
+            assert!(filled.stderr.contains("No space left"), "{filled:?}");
+            let clear =
+                "set -e; cat d/* > /dev/null; for n in d/*; do rm $n; done; rmdir d; test -z \"$(ls)\"";
+            Ran::of(world.command("sh").args(["-c", clear]).current_dir(world.path("mnt"))).succeeds();
+        }
+        world.wirefs(&["umount", "mnt"]).succeeds();
+    }
+}
+
+#[test]
 fn host_is_added_and_another_drained_while_files_are_read() {
     let world = World::new();
     mount(&world, &["--discard"]).succeeds();

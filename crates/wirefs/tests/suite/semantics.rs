@@ -16,10 +16,10 @@ use std::process::Stdio;
 const NOBODY: u32 = 65_534;
 
 /// A small file system in memory, gone afterwards.
-struct Tmpfs(PathBuf);
+pub(crate) struct Tmpfs(PathBuf);
 
 impl Tmpfs {
-    fn mount(dir: PathBuf, options: &std::ffi::CStr) -> Tmpfs {
+    pub(crate) fn mount(dir: PathBuf, options: &std::ffi::CStr) -> Tmpfs {
         rustix::mount::mount("wirefs-test", &dir, "tmpfs", MountFlags::empty(), options).unwrap();
         Tmpfs(dir)
     }
