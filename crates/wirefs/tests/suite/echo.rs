@@ -115,7 +115,7 @@ fn full_mount_can_be_emptied_and_filled_again() {
     for keep in ["index", "root"] {
         mount(&world, &["--park", "150", "--rate", "100000", "--discard", "--keep", keep]).succeeds();
         for _round in 0..2 {
-            let fill = "mkdir d; n=0; while head -c 2500 /dev/zero > d/f$n; do n=$((n + 1)); done";
+            let fill = "mkdir d; n=0; while head -c 9000 /dev/zero > d/f$n; do n=$((n + 1)); done";
             let filled = Ran::of(world.command("sh").args(["-c", fill]).current_dir(world.path("mnt")));
             assert!(filled.stderr.contains("No space left"), "{filled:?}");
             let clear =
