@@ -90,6 +90,16 @@ fn shown<T: PartialEq>((real, shown): (T, T), is: T) -> T {
     if is == real { shown } else { is }
 }
 
+/// A request that waits for the changes before it.
+#[derive(Debug)]
+struct Held {
+    request: Request,
+    pending: Pending,
+    /// How many changes have to be answered first.
+    until: u64,
+    asked: Time,
+}
+
 /// How far this client is ahead.
 #[derive(Debug, Default)]
 pub(crate) struct Ahead {
@@ -104,8 +114,8 @@ pub(crate) struct Ahead {
     /// Changes issued while ahead, and how many of them are answered, over the life of the mount.
     issued: u64,
     answered: u64,
-    /// Requests that would overtake them, and how many have to be answered first.
-    held: VecDeque<(Request, Pending, u64)>,
+    /// Requests that would overtake them.
+    held: VecDeque<Held>,
     told: BTreeMap<FileId, Told>,
     told_order: VecDeque<FileId>,
     /// Bytes and inodes taken since the server said how much room there is.
@@ -374,22 +384,23 @@ impl Client {
         if !waits {
             return Some((request, pending));
         }
-        self.ahead.held.push_back((request, pending, self.ahead.issued));
+        let until = self.ahead.issued;
+        self.ahead.held.push_back(Held { request, pending, until, asked: self.now });
         None
     }
 
     /// Objects that what is held is about have other ids by now.
     pub(crate) fn rename_held_ids(&mut self, id_of: impl Fn(FileId) -> FileId) {
-        for id in self.ahead.held.iter_mut().flat_map(|(request, ..)| request.ids_mut()).flatten() {
+        for id in self.ahead.held.iter_mut().flat_map(|held| held.request.ids_mut()).flatten() {
             *id = id_of(*id);
         }
     }
 
     /// Sends what waited for changes that are answered by now.
     pub(crate) fn release_held(&mut self) {
-        while self.ahead.held.front().is_some_and(|(.., until)| *until <= self.ahead.answered) {
-            let Some((request, pending, _)) = self.ahead.held.pop_front() else { return };
-            self.requests.wait(request, pending);
+        while self.ahead.held.front().is_some_and(|held| held.until <= self.ahead.answered) {
+            let Some(Held { request, pending, asked, .. }) = self.ahead.held.pop_front() else { return };
+            self.requests.wait(asked, request, pending);
         }
     }
 

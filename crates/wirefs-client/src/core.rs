@@ -432,7 +432,7 @@ impl Client {
             self.issue(request, |_| pending);
         } else {
             self.counters.count(&request);
-            self.requests.wait(request, pending);
+            self.requests.wait(self.now, request, pending);
         }
         self.send_waiting();
     }

@@ -93,7 +93,7 @@ impl Client {
         let departure = self.outgoing.departs(now);
         let settled = self.requests.take_settled(now, departure, is_settled);
         self.forget_below(self.requests.next_number());
-        for (number, frame) in self.requests.number_again(now) {
+        for (number, frame) in self.requests.number_again() {
             self.output(Output::Journal(number, frame));
         }
         for outstanding in settled {

@@ -24,7 +24,8 @@ pub(crate) struct Outstanding {
     pub(crate) pending: Pending,
     /// When it was sent, the last time.
     pub(crate) sent: Time,
-    /// From when on what its reply tells may be: a change that is sent again gets the reply that it got first.
+    /// From when on what its reply tells may be: since it was asked for. Until it was sent, own changes may have been answered that go
+    /// behind it; sent again, a change gets the reply that it got first, and a look may be carried out before changes that followed it.
     pub(crate) told_since: Time,
     pub(crate) arrival: Departure,
     pub(crate) departure: Departure,
@@ -53,13 +54,13 @@ struct Waiting {
     pending: Pending,
     /// The number under which it was sent before.
     number: Option<u64>,
-    /// When it was sent under that number first.
-    numbered_at: Option<Time>,
+    /// As of [`Outstanding`].
+    told_since: Time,
 }
 
 impl Waiting {
-    fn new(request: Request, pending: Pending) -> Waiting {
-        Waiting { request, pending, number: None, numbered_at: None }
+    fn new(asked: Time, request: Request, pending: Pending) -> Waiting {
+        Waiting { request, pending, number: None, told_since: asked }
     }
 }
 
@@ -154,9 +155,9 @@ pub(crate) fn is_repeatable(request: &Request) -> bool {
 }
 
 impl Requests {
-    /// Queues a request.
-    pub(crate) fn wait(&mut self, request: Request, pending: Pending) {
-        self.waiting.push_back(Waiting::new(request, pending));
+    /// Queues a request that was asked for at `asked`.
+    pub(crate) fn wait(&mut self, asked: Time, request: Request, pending: Pending) {
+        self.waiting.push_back(Waiting::new(asked, request, pending));
     }
 
     /// Whether changes are numbered when they are issued: from then on, in the order of their numbers.
@@ -177,8 +178,7 @@ impl Requests {
     /// Queues a change under its number, which it has from now on.
     pub(crate) fn issue(&mut self, now: Time, request: Request, pending: Pending) -> u64 {
         let number = self.numbers.issue();
-        let numbered_at = Some(now);
-        self.waiting.push_back(Waiting { request, pending, number: Some(number), numbered_at });
+        self.waiting.push_back(Waiting { request, pending, number: Some(number), told_since: now });
         number
     }
 
@@ -189,9 +189,9 @@ impl Requests {
     }
 
     /// Queues requests ahead of all that wait, in this order.
-    pub(crate) fn wait_first(&mut self, requests: Vec<(Request, Pending)>) {
+    pub(crate) fn wait_first(&mut self, now: Time, requests: Vec<(Request, Pending)>) {
         for (request, pending) in requests.into_iter().rev() {
-            self.waiting.push_front(Waiting::new(request, pending));
+            self.waiting.push_front(Waiting::new(now, request, pending));
         }
     }
 
@@ -213,7 +213,7 @@ impl Requests {
                 Turn::Waits => return None,
             }
         }
-        let Waiting { request, pending, number, numbered_at } = self.waiting.pop_front()?;
+        let Waiting { request, pending, number, told_since } = self.waiting.pop_front()?;
         let tag = self.free_tag();
         let encoded = (request.encode(tag), lane(&request));
         self.next_order += 1;
@@ -223,7 +223,7 @@ impl Requests {
             request,
             pending,
             sent: now,
-            told_since: numbered_at.unwrap_or(now),
+            told_since,
             arrival,
             departure,
             first_reply: true,
@@ -298,7 +298,7 @@ impl Requests {
     /// From when on the replies to what is under way may tell.
     pub(crate) fn oldest(&self) -> Option<Time> {
         let sent = self.sent.values().map(|outstanding| outstanding.told_since);
-        sent.chain(self.waiting.iter().filter_map(|waiting| waiting.numbered_at)).min()
+        sent.chain(self.waiting.iter().map(|waiting| waiting.told_since)).min()
     }
 
     /// Whether `wanted` says yes to any, sent or waiting.
@@ -340,8 +340,7 @@ impl Requests {
             let Outstanding { request, mut pending, number, told_since, .. } = outstanding;
             let may_be_sent = number.is_some() || is_repeatable(&request);
             if may_be_sent && pending.restart() {
-                let numbered_at = number.map(|_| told_since);
-                self.waiting.push_front(Waiting { request, pending, number, numbered_at });
+                self.waiting.push_front(Waiting { request, pending, number, told_since });
             } else {
                 self.numbers.answered(number);
                 given_up.push(pending);
@@ -359,7 +358,7 @@ impl Requests {
         if ledger.is_none() || !is_known {
             for waiting in std::mem::take(&mut self.waiting) {
                 if waiting.number.is_none() || is_repeatable(&waiting.request) {
-                    self.waiting.push_back(Waiting { number: None, numbered_at: None, ..waiting });
+                    self.waiting.push_back(Waiting { number: None, ..waiting });
                 } else {
                     let Waiting { request, pending, number, .. } = waiting;
                     given_up.push(GivenUp { request, pending, number });
@@ -377,7 +376,6 @@ impl Requests {
             std::mem::take(&mut self.waiting).into_iter().partition(is_known);
         for waiting in &mut new {
             self.numbers.answered(waiting.number.take());
-            waiting.numbered_at = None;
         }
         self.waiting = known.into_iter().chain(new).collect();
     }

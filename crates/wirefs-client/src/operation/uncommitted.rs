@@ -68,7 +68,7 @@ pub(crate) fn send_again(client: &mut Client) -> bool {
                 });
                 let again: Vec<(Request, Pending)> = again.collect();
                 is_any |= !again.is_empty();
-                client.requests.wait_first(again);
+                client.requests.wait_first(client.now, again);
             }
             (None, _) | (_, Err(_)) => client.files.lost_uncommitted(node),
         }

@@ -52,13 +52,13 @@ impl Requests {
     }
 
     /// Gives new numbers to all changes that wait, and hands back what the journal is to have of them.
-    pub(crate) fn number_again(&mut self, now: Time) -> Vec<(u64, Frame)> {
+    pub(crate) fn number_again(&mut self) -> Vec<(u64, Frame)> {
         self.release_numbers();
         let mut journaled = Vec::new();
         for waiting in self.waiting.iter_mut().filter(|waiting| waiting.request.is_change()) {
             self.numbers.answered(waiting.number.take());
             let number = self.numbers.issue();
-            (waiting.number, waiting.numbered_at) = (Some(number), Some(now));
+            waiting.number = Some(number);
             if !matches!(waiting.request, Request::Lock(_)) {
                 journaled.push((number, waiting.request.encode(NOTAG)));
             }
