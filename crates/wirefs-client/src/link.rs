@@ -85,6 +85,7 @@ impl Client {
         self.link.heard(now);
         // Who did changes again took up the session, and opened nothing.
         let is_redone = std::mem::take(&mut self.is_redone);
+        self.requests.release_numbers();
         let knows_session = resumed || is_redone;
         let resumed = resumed && !is_redone;
         if !resumed {
