@@ -339,3 +339,30 @@ fn fsync_at_a_journal_that_is_not_kept_is_a_mistake() {
     assert_ne!(refused.code, Some(0));
     assert!(refused.stderr.contains("--journal"), "{}", refused.stderr);
 }
+
+// S-5
+// S-60
+#[test]
+fn closing_a_large_file_takes_no_round_trip_and_a_kill_right_after_loses_none_of_it() {
+    const PIECE: usize = 1 << 20;
+    const PIECES: usize = 100;
+    let world = World::new();
+    let server = world.serve(&["--listen", &world.url()]);
+    alone(&world);
+    let process = world.process();
+    let piece = |number: usize| vec![u8::try_from(number % 251).unwrap(); PIECE];
+    let mut file = File::create(world.path("mnt/large")).unwrap();
+    for number in 0..PIECES {
+        file.write_all(&piece(number)).unwrap();
+    }
+    // Who waited for an answer from here on would wait in vain.
+    server.kill(Signal::STOP);
+    drop(file);
+    kill_process(process, Signal::KILL).unwrap();
+    server.kill(Signal::CONT);
+    clear(&world);
+    world.wirefs(&["recover"]).succeeds();
+    let there = fs::read(world.path("export/large")).unwrap();
+    assert_eq!(there.len(), PIECE * PIECES);
+    assert!(there.chunks(PIECE).enumerate().all(|(number, chunk)| chunk == piece(number)));
+}
