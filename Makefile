@@ -1,9 +1,7 @@
 # The menu; `make` lists it. The logic is in scripts/ and xtask/.
 export PATH := $(PATH):$(HOME)/.cargo/bin
-PREFIX ?= /usr/local
-CASES ?= 20000
 
-.PHONY: help run test bench fetch coherence nodes million check endure lint fmt sim circuits fuzz metrics deny install clean
+.PHONY: help run test bench fetch coherence nodes kills million check endure lint fmt sim circuits fuzz metrics deny install clean
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 run: ## serve a directory and mount it until Ctrl-C; RTT=85 puts a line between, FROM=host:dir AT=mnt is the real thing
@@ -16,6 +14,7 @@ fetch: ; @scripts/need bench && scripts/fetch $(ARGS) ## fetch files as the PODO
 coherence: ## two clients and a program on the server change one tree, ten minutes a mode; what they saw is judged
 	@scripts/coherence
 nodes: ; @scripts/nodes ## five nodes read each other's files while nodes are killed and return at random, five minutes
+kills: ; @scripts/kills $(or $(KILLS),500) $(or $(SEED),1) ## kill the mount, the server or both KILLS=500 times while a program works, from SEED=1
 million: ## walk a tree of 1,000,000 entries through a mount, and see what memory it takes; ARGS="--entries 20000"
 	@scripts/need run && scripts/million $(ARGS)
 check: ## compile everything, and check layers and style
@@ -30,11 +29,11 @@ sim: ## run the simulation with SEEDS=20000 seeds from FROM=0 on; one seed alone
 circuits: ## simulate lives of circuits over bad cards with SEEDS=2000 seeds from FROM=0 on
 	@CIRCUIT_FROM=$(or $(FROM),0) CIRCUIT_SEEDS=$(or $(SEEDS),2000) cargo test -q -p wirefs-circuit whatever -- --nocapture
 fuzz: ## run the property tests of all decoders with CASES=20000 cases each
-	PROPTEST_CASES=$(CASES) BOLERO_RANDOM_ITERATIONS=$(CASES) cargo test --release -p wirefs-op -p wirefs-fuse
+	PROPTEST_CASES=$(or $(CASES),20000) BOLERO_RANDOM_ITERATIONS=$(or $(CASES),20000) cargo test --release -p wirefs-op -p wirefs-fuse
 metrics: ; @cargo xtask metrics ## figures of the code
 deny: ## licences and advisories of dependencies; installs cargo-deny (5 minutes)
 	@scripts/need deny && target/tools/bin/cargo-deny check
 install: ## build for release and install to PREFIX=/usr/local
-	cargo build --release -p wirefs && install -D -m 755 target/release/wirefs "$(DESTDIR)$(PREFIX)/bin/wirefs"
+	cargo build --release -p wirefs && install -D -m 755 target/release/wirefs "$(DESTDIR)$(or $(PREFIX),/usr/local)/bin/wirefs"
 clean: ## remove what builds and runs left here
 	rm -rf target try

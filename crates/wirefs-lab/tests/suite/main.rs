@@ -7,6 +7,7 @@ mod coherence;
 mod command_line;
 mod faults;
 mod hosts;
+mod kills;
 mod timing;
 mod world;
 

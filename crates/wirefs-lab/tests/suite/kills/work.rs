@@ -1,0 +1,172 @@
+//! What the program does: rounds of steps, each of which can be done once more when nobody knows whether it was done.
+
+use std::fs::{self, OpenOptions, Permissions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use wirefs_lab::random::Random;
+
+use crate::sys::close;
+
+/// The database's file.
+pub(super) const DATABASE: &str = "database";
+/// Files that are renamed onto each other.
+const STORM: u64 = 8;
+/// Trees that are kept: older ones are removed.
+const TREES: u64 = 3;
+
+/// One step.
+#[derive(Clone, Debug)]
+pub(super) enum Step {
+    Mkdir(String),
+    /// So many bytes of this letter; synced, or not.
+    Write(String, u8, usize, bool),
+    Chmod(String, u32),
+    Symlink(String, String),
+    Link(String, String),
+    Rename(String, String),
+    Unlink(String),
+    Rmdir(String),
+    Insert(u64),
+}
+
+impl Step {
+    /// Does it below a directory. `is_again`: it may be done already.
+    pub(super) fn apply(&self, root: &Path, is_again: bool) -> io::Result<()> {
+        let at = |name: &str| root.join(name);
+        let unless = |kind: io::ErrorKind, done: io::Result<()>| match done {
+            Err(error) if is_again && error.kind() == kind => Ok(()),
+            done => done,
+        };
+        match self {
+            Step::Mkdir(name) => unless(io::ErrorKind::AlreadyExists, fs::create_dir(at(name))),
+            Step::Write(name, letter, bytes, is_synced) => {
+                let mut file = OpenOptions::new().write(true).create(true).truncate(true).open(at(name))?;
+                file.write_all(&vec![*letter; *bytes])?;
+                if *is_synced { file.sync_all() } else { close(file) }
+            }
+            Step::Chmod(name, mode) => fs::set_permissions(at(name), Permissions::from_mode(*mode)),
+            Step::Symlink(to, name) => unless(io::ErrorKind::AlreadyExists, symlink(to, at(name))),
+            Step::Link(from, to) => unless(io::ErrorKind::AlreadyExists, fs::hard_link(at(from), at(to))),
+            Step::Rename(from, to) => unless(io::ErrorKind::NotFound, fs::rename(at(from), at(to))),
+            Step::Unlink(name) => unless(io::ErrorKind::NotFound, fs::remove_file(at(name))),
+            Step::Rmdir(name) => unless(io::ErrorKind::NotFound, fs::remove_dir(at(name))),
+            Step::Insert(row) => insert(root, *row),
+        }
+    }
+}
+
+fn sql(root: &Path, text: &str) -> io::Result<String> {
+    let database = root.join(DATABASE);
+    let ran = Command::new("sqlite3").arg("-bail").arg(database).arg(text).stdin(Stdio::null()).output()?;
+    if !ran.status.success() {
+        return Err(io::Error::other(String::from_utf8_lossy(&ran.stderr).into_owned()));
+    }
+    Ok(String::from_utf8_lossy(&ran.stdout).into_owned())
+}
+
+/// A transaction of one row; a row that is there stays.
+fn insert(root: &Path, row: u64) -> io::Result<()> {
+    let text = format!(
+        "PRAGMA synchronous=full; CREATE TABLE IF NOT EXISTS t(id INTEGER PRIMARY KEY, text); \
+         INSERT OR IGNORE INTO t VALUES({row}, 'row {row}');"
+    );
+    sql(root, &text).map(|_| ())
+}
+
+/// All rows of the database, where there is one.
+pub(super) fn rows(root: &Path) -> String {
+    let is_there = root.join(DATABASE).exists();
+    if is_there { sql(root, "SELECT * FROM t ORDER BY id;").unwrap() } else { String::new() }
+}
+
+/// Steps without end; the same for the same seed.
+pub(super) struct Steps {
+    dice: Random,
+    round: u64,
+    /// Files of the storm that are there.
+    storm: Vec<bool>,
+    /// The removal of each tree that is there.
+    trees: Vec<Vec<Step>>,
+    row: u64,
+    has_sqlite: bool,
+}
+
+impl Steps {
+    pub(super) fn new(seed: u64) -> Steps {
+        let has_sqlite = Command::new("sqlite3").arg("-version").output().is_ok();
+        let storm = vec![false; STORM as usize];
+        Steps { dice: Random::new(seed ^ 0x5eed), round: 0, storm, trees: Vec::new(), row: 0, has_sqlite }
+    }
+
+    pub(super) fn next_round(&mut self) -> Vec<Step> {
+        self.round += 1;
+        let what = if self.round == 1 { 0 } else { self.dice.below(3) };
+        match what {
+            0 => self.unpack(),
+            1 => self.rename(),
+            _ => self.transact(),
+        }
+    }
+
+    /// A tree as from an archive, and the removal of one from before.
+    fn unpack(&mut self) -> Vec<Step> {
+        let tree = format!("tree{}", self.round);
+        let mut steps = vec![Step::Mkdir(tree.clone())];
+        let mut gone = Vec::new();
+        for dir in 0..3 {
+            let dir = format!("{tree}/d{dir}");
+            steps.push(Step::Mkdir(dir.clone()));
+            for file in 0..self.dice.below(6) {
+                let (draft, name) = (format!("{dir}/draft"), format!("{dir}/f{file}"));
+                let bytes = self.dice.below(40_000) as usize;
+                steps.push(Step::Write(draft.clone(), b'a' + file as u8, bytes, self.dice.below(4) == 0));
+                steps.push(Step::Rename(draft, name.clone()));
+                steps.push(Step::Chmod(name.clone(), 0o600 + self.dice.below(0o100) as u32));
+                if file == 2 {
+                    let link = format!("{dir}/link");
+                    steps.push(Step::Link(name.clone(), link.clone()));
+                    gone.push(Step::Unlink(link));
+                }
+                gone.push(Step::Unlink(name));
+            }
+            let link = format!("{dir}/symlink");
+            steps.push(Step::Symlink("f0".to_owned(), link.clone()));
+            gone.extend([Step::Unlink(link), Step::Rmdir(dir)]);
+        }
+        gone.push(Step::Rmdir(tree));
+        self.trees.push(gone);
+        if self.trees.len() as u64 > TREES {
+            steps.extend(self.trees.remove(0));
+        }
+        steps
+    }
+
+    /// Files that take each other's names.
+    fn rename(&mut self) -> Vec<Step> {
+        let mut steps = Vec::new();
+        for _ in 0..12 {
+            let (from, to) = (self.dice.below(STORM) as usize, self.dice.below(STORM) as usize);
+            let name = |file: usize| format!("storm{file}");
+            if !self.storm[from] {
+                let letter = b'A' + self.dice.below(26) as u8;
+                steps.push(Step::Write(name(from), letter, 100 + from, self.dice.below(4) == 0));
+                self.storm[from] = true;
+            } else if from != to {
+                steps.push(Step::Rename(name(from), name(to)));
+                (self.storm[from], self.storm[to]) = (false, true);
+            }
+        }
+        steps
+    }
+
+    fn transact(&mut self) -> Vec<Step> {
+        if !self.has_sqlite {
+            return self.rename();
+        }
+        self.row += 2;
+        vec![Step::Insert(self.row - 1), Step::Insert(self.row)]
+    }
+}
