@@ -101,11 +101,13 @@ impl Reader {
                     met.called_down_after = met.called_down_after.max(after);
                 }
                 // A machine with much to do may take a node for dead; that is told, and is an answer. The kernel looks a name up
-                // once more when another file is there by then (S-15); in that moment it may be replaced again.
+                // once more when another file is there by then (S-15); in that moment it may be replaced again. Who opens from
+                // memory may learn as late as that from a read.
                 let is_replaced = self.shared.versions.most(self.there, file) > least;
+                let may_be_stale = is_replaced || !is_strict(self.here);
                 let is_right = match errno {
                     HOST_DOWN => true,
-                    STALE if is_replaced => true,
+                    STALE if may_be_stale => true,
                     errno => !is_calm && is_expected(errno),
                 };
                 let calm_for = self.shared.calm_for(self.here, self.there);
