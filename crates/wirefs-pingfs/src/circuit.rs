@@ -16,6 +16,9 @@ use crate::survey::Survey;
 pub(crate) enum Zeal {
     /// Somebody waits: all that the rates allow.
     Full,
+    /// Somebody waits for something that may be among the next packets: of a near host at most so many, so that what comes behind
+    /// them does not hold it up.
+    Next(usize),
     /// Nobody waits: packets of near hosts keep as well in the receive buffer for a moment.
     Idle,
 }
@@ -129,7 +132,11 @@ impl Circuit {
         if !way.flush()? || (zeal == Zeal::Idle && way.is_near && now < way.rests_until) {
             return Ok(0);
         }
-        let most = echo.allowance(now, host).min(BATCH_PACKETS_MAX);
+        let wanted = match zeal {
+            Zeal::Next(most) if way.is_near => most.min(BATCH_PACKETS_MAX),
+            Zeal::Next(_) | Zeal::Full | Zeal::Idle => BATCH_PACKETS_MAX,
+        };
+        let most = echo.allowance(now, host).min(wanted);
         way.is_held = most == 0;
         if most == 0 {
             return Ok(0);

@@ -24,6 +24,8 @@ pub const IDLE_RATE: u32 = 20_000;
 pub const KEEPER_PAUSE_MIN: Duration = Duration::from_millis(1);
 /// For so long the keeper stands back while others turn the circuit, before it looks again.
 pub const STAND_BACK: Duration = Duration::from_millis(1);
+/// Packets of a near host that whoever waits takes at first, and twice as many each time that what is wanted was not among them.
+pub const NEXT_PACKETS: usize = 4;
 /// Whoever waits looks up at the latest after this.
 pub const WAIT_MAX: Duration = Duration::from_millis(20);
 /// The same where several wait, since one takes what wakes another.

@@ -11,7 +11,7 @@ use wirefs_echo::{Distance, Refusal};
 
 use super::{Core, EchoStore, packed, unpacked};
 use crate::circuit::Zeal;
-use crate::limits::{GRACE, RETRIEVE_WAIT, ROOM_WAIT, SHARED_WAIT_MAX, SYNC_WAIT, WAIT_MAX};
+use crate::limits::{GRACE, NEXT_PACKETS, RETRIEVE_WAIT, ROOM_WAIT, SHARED_WAIT_MAX, SYNC_WAIT, WAIT_MAX};
 use crate::waiting::{Came, Ticket};
 
 const SILENT: StoreFault = StoreFault::Broken("the hosts take no more packets");
@@ -148,11 +148,13 @@ impl EchoStore {
         // What counts as lost may only be late, where this machine or the way was held up for a moment.
         let grace_end = Instant::now() + GRACE;
         let mut core = self.shared().lock();
+        let mut next = NEXT_PACKETS;
         loop {
             Self::ask(&mut core, &mut unasked);
             let mut came = core.waiting.take(ticket);
             // What is here already needs no turn.
-            let count = if came.is_empty() { core.turn(Zeal::Full) } else { 0 };
+            let count = if came.is_empty() { core.turn(Zeal::Next(next)) } else { 0 };
+            next = next.saturating_mul(2);
             came.extend(core.waiting.take(ticket));
             if Instant::now() < grace_end {
                 came.retain(|(id, block)| {
