@@ -64,7 +64,7 @@ fn read_all(world: &mut World, seat: usize, node: NodeId) -> Vec<u8> {
     read
 }
 
-// S-90
+// S-94
 #[test]
 fn fsync_waits_for_the_journal_alone_where_that_is_enough() {
     let mut world = alone(World::new(1, Config { fsync_here: true, ..journaling() }, 1, STEADY));

@@ -197,7 +197,7 @@ fn kill(site: &Site, server: &Kept<'_>, mount: &Path, course: &Course, dice: &mu
     course.mounted.fetch_add(1, Ordering::SeqCst);
 }
 
-// S-91
+// S-95
 #[test]
 fn whoever_is_killed_and_whenever_the_tree_is_that_of_an_undisturbed_run() {
     let (kills, seed) = (setting("WIREFS_KILLS", KILLS), setting("WIREFS_KILLS_SEED", 1));

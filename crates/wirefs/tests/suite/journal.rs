@@ -303,7 +303,7 @@ fn a_mount_that_dies_with_everything_at_the_server_leaves_nothing_to_do() {
     assert!(journals(&world).is_empty());
 }
 
-// S-90
+// S-94
 #[test]
 fn fsync_at_the_journal_does_not_wait_for_the_server_and_outlives_the_mount() {
     let world = World::new();

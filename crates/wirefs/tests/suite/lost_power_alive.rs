@@ -91,7 +91,7 @@ fn lost_with_open_files() -> Option<(World, Server, [File; 2], [u64; 2])> {
     })
 }
 
-// S-88
+// S-92
 #[test]
 fn what_the_servers_disk_lost_is_there_again_and_open_files_go_on() {
     let (world, _server, [one, two], inodes) =
@@ -131,7 +131,7 @@ fn round(dir: &Path, number: usize) -> io::Result<()> {
     Ok(())
 }
 
-// S-88
+// S-92
 #[test]
 fn changes_that_were_under_way_are_done_once_and_their_programs_see_a_pause() {
     const ROUNDS: usize = 60;
@@ -162,7 +162,7 @@ fn changes_that_were_under_way_are_done_once_and_their_programs_see_a_pause() {
     wait_for("the end", || journals(&world).is_empty());
 }
 
-// S-89
+// S-93
 #[test]
 fn where_it_cannot_be_told_what_was_lost_all_of_it_is_kept_and_the_mount_goes_on() {
     let unlike = (0..TRIES).find_map(|_| {
