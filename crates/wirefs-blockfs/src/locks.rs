@@ -9,8 +9,8 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use wirefs_op::{Errno, FileId, LockFamily, LockKind, LockRange};
-use wirefs_server::{Ranges, SessionKey, ranges};
+use wirefs_op::{Errno, FileId, LockFamily, LockKind, LockRange, LockRanges, lock_ranges};
+use wirefs_server::SessionKey;
 
 /// Holders (owners on a file) that one session may have at most.
 const HOLDERS_MAX: usize = 4096;
@@ -48,11 +48,11 @@ pub(crate) struct Before(Vec<LockRange>);
 struct Table {
     /// Those that may hold anything.
     sessions: BTreeSet<SessionKey>,
-    held: BTreeMap<Holder, Ranges>,
+    held: BTreeMap<Holder, LockRanges>,
 }
 
 impl Table {
-    fn on_file(&self, id: FileId) -> impl Iterator<Item = (&Holder, &Ranges)> {
+    fn on_file(&self, id: FileId) -> impl Iterator<Item = (&Holder, &LockRanges)> {
         let first = Holder { id, session: SessionKey(0), owner: 0, is_whole_file: false };
         self.held.range(first..).take_while(move |(holder, _)| holder.id == id)
     }
@@ -67,9 +67,9 @@ impl Table {
     /// As [`Table::set`], unless more ranges would come of it than a holder may hold: a lock that is taken or released
     /// within others leaves two where one was.
     fn set_within_bounds(&mut self, holder: Holder, range: LockRange) -> Result<(), Errno> {
-        let before = self.held.get(&holder).map(Ranges::to_vec).unwrap_or_default();
+        let before = self.held.get(&holder).map(LockRanges::to_vec).unwrap_or_default();
         self.set(holder, range);
-        let count = self.held.get(&holder).map_or(0, Ranges::len);
+        let count = self.held.get(&holder).map_or(0, LockRanges::len);
         if count <= RANGES_MAX || count <= before.len() {
             return Ok(());
         }
@@ -79,7 +79,7 @@ impl Table {
 
     /// The holder has again what it had before it changed `range`.
     fn put_back(&mut self, holder: Holder, range: LockRange, before: &[LockRange]) {
-        for range in ranges::restoring(holder.range(range), before) {
+        for range in lock_ranges::restoring(holder.range(range), before) {
             self.set(holder, range);
         }
     }
@@ -126,7 +126,7 @@ impl LockTable {
         if table.conflict(&holder, holder.range(range)).is_some() {
             return Err(Errno::WouldBlock);
         }
-        let before = table.held.get(&holder).map(Ranges::to_vec);
+        let before = table.held.get(&holder).map(LockRanges::to_vec);
         let holders = || table.held.keys().filter(|held| held.session == holder.session).count();
         if before.is_none() && holders() >= HOLDERS_MAX {
             return Err(Errno::NoLocks);

@@ -14,8 +14,8 @@ use rustix::fs::FlockOperation;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use wirefs_op::{Errno, FileId, LockFamily, LockKind, LockRange};
-use wirefs_server::{Ranges, SessionKey, ranges};
+use wirefs_op::{Errno, FileId, LockFamily, LockKind, LockRange, LockRanges, lock_ranges};
+use wirefs_server::SessionKey;
 
 /// Holders that one session may have at most, each with a descriptor.
 const HOLDERS_MAX: usize = 4096;
@@ -45,12 +45,12 @@ pub(crate) struct Had {
 struct Description {
     holder: Holder,
     file: Arc<OpenFile>,
-    held: Mutex<Ranges>,
+    held: Mutex<LockRanges>,
     _share: Share,
 }
 
 impl Description {
-    fn held(&self) -> MutexGuard<'_, Ranges> {
+    fn held(&self) -> MutexGuard<'_, LockRanges> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -195,7 +195,7 @@ impl LockTable {
         };
         {
             let mut held = description.held();
-            let back = ranges::restoring(range, before);
+            let back = lock_ranges::restoring(range, before);
             for range in back {
                 if description.set(range).is_ok() {
                     held.set(whole_for(holder.family, range));

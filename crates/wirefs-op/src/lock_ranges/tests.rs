@@ -6,7 +6,7 @@ fn range(kind: LockKind, start: u64, end: u64) -> LockRange {
 
 #[test]
 fn unlocking_the_middle_leaves_both_sides() {
-    let mut ranges = Ranges::default();
+    let mut ranges = LockRanges::default();
     ranges.set(range(LockKind::Write, 0, 99));
     ranges.set(range(LockKind::Unlock, 40, 59));
     let expected = [range(LockKind::Write, 0, 39), range(LockKind::Write, 60, 99)];
@@ -15,7 +15,7 @@ fn unlocking_the_middle_leaves_both_sides() {
 
 #[test]
 fn neighbours_of_one_kind_become_one_range() {
-    let mut ranges = Ranges::default();
+    let mut ranges = LockRanges::default();
     ranges.set(range(LockKind::Read, 0, 9));
     ranges.set(range(LockKind::Read, 10, u64::MAX));
     assert_eq!(ranges.to_vec(), [range(LockKind::Read, 0, u64::MAX)]);
@@ -23,7 +23,7 @@ fn neighbours_of_one_kind_become_one_range() {
 
 #[test]
 fn another_kind_replaces_what_it_covers() {
-    let mut ranges = Ranges::default();
+    let mut ranges = LockRanges::default();
     ranges.set(range(LockKind::Read, 0, u64::MAX));
     ranges.set(range(LockKind::Write, 5, 5));
     let expected =

@@ -1,12 +1,12 @@
-//! The byte ranges that one holder has locked, for trees that keep a table of locks.
+//! The byte ranges that one holder has locked, for whoever keeps a table of locks.
 
-use wirefs_op::{LockKind, LockRange};
+use crate::stat::{LockKind, LockRange};
 
 /// Ranges that do not overlap, in order. None is an unlocked one.
-#[derive(Debug, Default)]
-pub struct Ranges(Vec<LockRange>);
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LockRanges(Vec<LockRange>);
 
-impl Ranges {
+impl LockRanges {
     /// How many ranges there are.
     pub fn len(&self) -> usize {
         self.0.len()
@@ -64,7 +64,7 @@ fn without(held: LockRange, range: LockRange) -> impl Iterator<Item = LockRange>
 /// The changes that lead back to `before` within the bytes of `range`. Locks that were held come first: none is let go
 /// of that the holder had.
 pub fn restoring(range: LockRange, before: &[LockRange]) -> Vec<LockRange> {
-    let mut gaps = Ranges(vec![LockRange { kind: LockKind::Write, ..range }]);
+    let mut gaps = LockRanges(vec![LockRange { kind: LockKind::Write, ..range }]);
     let mut back = Vec::new();
     for held in before.iter().filter(|held| overlap(held, &range)) {
         let part = LockRange { start: held.start.max(range.start), end: held.end.min(range.end), ..*held };
