@@ -6,6 +6,7 @@ use crate::files::Files;
 use crate::host::HostName;
 use crate::leases::Leases;
 use crate::link::Link;
+use crate::locks::Locks;
 use crate::operation::displaced::Displacing;
 use crate::operation::list::Misses;
 use crate::operation::publish::Publications;
@@ -172,6 +173,7 @@ pub struct Client {
     pub(crate) ahead: Ahead,
     /// What the server's machine lost is there again, and no connection was made since.
     pub(crate) is_redone: bool,
+    pub(crate) locks: Locks,
     /// The file system's figures, and as of when.
     pub(crate) figures: Option<(FsStat, Time)>,
     calls: BTreeMap<CallId, Time>,
@@ -210,6 +212,7 @@ impl Client {
             streams: Streams::default(),
             ahead: Ahead::default(),
             is_redone: false,
+            locks: Locks::default(),
             figures: None,
             calls: BTreeMap::new(),
             abandoned: BTreeSet::new(),
@@ -312,6 +315,7 @@ impl Client {
         self.watch_leases();
         self.watch_room();
         self.watch_durable();
+        self.watch_locks();
         let (trust, names) = (self.trust(), &self.names);
         self.directories.expire(&trust, |dir| names.node(dir).is_some());
         self.drop_unused();

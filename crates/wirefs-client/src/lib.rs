@@ -17,6 +17,7 @@ mod files;
 mod host;
 mod leases;
 mod link;
+mod locks;
 mod operation;
 mod predict;
 mod present;

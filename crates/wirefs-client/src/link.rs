@@ -73,6 +73,7 @@ impl Client {
         self.link.losses += 1;
         self.leases_lost();
         self.alone_lost();
+        self.end_lent();
         for pending in self.requests.interrupted() {
             operation::give_up(self, pending, Errno::Io);
         }
@@ -90,6 +91,7 @@ impl Client {
         let resumed = resumed && !is_redone;
         if !resumed {
             self.files.forget_fds();
+            self.locks.forget_held();
         }
         // A number may stand for another open of the same file by now.
         let files = &self.files;

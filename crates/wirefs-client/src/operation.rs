@@ -289,10 +289,12 @@ fn try_start(client: &mut Client, id: CallId, caller: Caller, call: Call<'_>) ->
         Call::Removexattr { node, name } => xattr::remove(client, id, node, name),
         Call::Access { node, mask } => access::start(client, id, caller, node, mask),
         Call::Getlk { node, handle, owner, family, range } => {
-            lock::test(client, id, node, handle, lock::Wanted { owner, family, range })
+            lock::test(client, id, node, handle, lock::Wanted { owner, family, range });
+            Ok(())
         }
         Call::Setlk { node, handle, owner, family, range, wait } => {
-            lock::set(client, id, node, handle, lock::Wanted { owner, family, range }, wait)
+            lock::set(client, id, node, handle, lock::Wanted { owner, family, range }, wait);
+            Ok(())
         }
         Call::Fallocate { node, handle, offset, length, mode } => {
             allocate::start(client, id, node, handle, (offset, length, mode))

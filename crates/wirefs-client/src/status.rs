@@ -87,6 +87,10 @@ pub struct AheadStatus {
     pub late: Vec<LateError>,
     /// How many there were.
     pub late_count: u64,
+    /// Files whose locks the server has lent, so that they cost no round trip.
+    pub lent: usize,
+    /// Locks and releases that were answered from these.
+    pub locks: u64,
 }
 
 /// The client at one moment.
@@ -156,6 +160,8 @@ impl Client {
             held: self.ahead.held(),
             late: self.ahead.late().cloned().collect(),
             late_count: self.ahead.late_count,
+            lent: self.locks.lent(),
+            locks: self.locks.answered,
         }
     }
 

@@ -37,7 +37,7 @@ pub(crate) fn drained(
     owner: u64,
 ) -> Result<(), Errno> {
     if client.files.contents(node).lock_owners.remove(&owner) {
-        lock::release_all(client, node, handle, owner)?;
+        lock::release_all(client, node, handle, owner);
     }
     // Told and not taken: this may be the copy of a descriptor that a child closes when it executes a program, whose result
     // nobody looks at. (For the same reason `nfs_file_flush` leaves the error for fsync.)

@@ -24,8 +24,9 @@ pub(crate) fn start(client: &mut Client, call: CallId) {
 fn not_sent(client: &mut Client, call: CallId) {
     let waits = |pending: &Pending| matches!(pending, Pending::Lock(locking) if locking.call == call && locking.is_waiting());
     if let Some(Pending::Lock(locking)) = client.requests.take_waiting(waits) {
-        lock::given_up(client, &locking);
+        return lock::given_up(client, locking);
     }
+    lock::withdraw(client, call);
 }
 
 /// The server will not answer the lock any more.

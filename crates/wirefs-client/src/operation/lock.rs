@@ -1,12 +1,13 @@
-//! Locks: always the server's, so that all clients see them. Taking one validates the file's contents; releasing one
-//! takes its turn behind what was written under it.
+//! Locks: the server's, so that all clients see them, or answered here while the server has lent the whole file
+//! ([`crate::locks`]). Taking one validates the file's contents; releasing one takes its turn behind what was written under it.
 
 use crate::call::{Answer, CallId, Handle};
 use crate::core::Client;
+use crate::locks::{Asked, Key, Locks, Refusal, Step};
 use crate::operation::Pending;
 use wirefs_cache::{Known, NodeId};
 use wirefs_op::message::lock::{LockAction, Rlock, Tlock};
-use wirefs_op::{Errno, LockFamily, LockKind, LockRange, Request, Time};
+use wirefs_op::{Errno, LockFamily, LockKind, LockRange, Request, Stat, Time};
 
 /// Who wants which lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +26,8 @@ pub(crate) struct Locking {
     action: LockAction,
     /// A first try for a caller that is ready to wait.
     then_waits: bool,
+    /// The whole file is asked for on account of it.
+    lends: bool,
     /// The caller was interrupted: a lock that is granted nevertheless is given back.
     withdrawn: bool,
 }
@@ -46,23 +49,27 @@ impl Locking {
         self.withdrawn = true;
         waits
     }
+
+    fn key(&self) -> Key {
+        Locks::key(self.node, self.wanted.family)
+    }
+
+    fn asked(&self, waits: bool) -> Asked {
+        let Wanted { owner, range, .. } = self.wanted;
+        Asked::Lock { call: self.call, handle: self.handle, owner, range, waits }
+    }
 }
 
 /// # Cost
-/// 1 round trip.
-pub(crate) fn test(
-    client: &mut Client,
-    call: CallId,
-    node: NodeId,
-    handle: Handle,
-    wanted: Wanted,
-) -> Result<(), Errno> {
-    request(client, call, node, handle, wanted, LockAction::Test, false)
+/// 0 round trips where the lock is lent, else 1.
+pub(crate) fn test(client: &mut Client, call: CallId, node: NodeId, handle: Handle, wanted: Wanted) {
+    let Wanted { owner, family, range } = wanted;
+    ask(client, Locks::key(node, family), Asked::Test { call, handle, owner, range });
 }
 
 /// # Cost
-/// 1 round trip, and as long as another holds it. A release: 0, since it takes its turn behind what was written under
-/// the lock, and nobody can refuse it.
+/// 0 round trips where the lock is lent; else 1, and as long as another holds it. A release: 0, since it takes its turn behind what was
+/// written under the lock, and nobody can refuse it.
 pub(crate) fn set(
     client: &mut Client,
     call: CallId,
@@ -70,59 +77,140 @@ pub(crate) fn set(
     handle: Handle,
     wanted: Wanted,
     wait: bool,
-) -> Result<(), Errno> {
-    if wanted.range.kind == LockKind::Unlock {
-        unlock(client, node, handle, wanted);
-        client.answer(call, Answer::Done);
-        return Ok(());
+) {
+    let Wanted { owner, family, range } = wanted;
+    let range = whole_for(family, range);
+    if range.kind == LockKind::Unlock {
+        release(client, node, handle, Wanted { range, ..wanted });
+        return client.answer(call, Answer::Done);
     }
-    if wanted.family == LockFamily::Posix {
-        client.files.contents(node).lock_owners.insert(wanted.owner);
+    if family == LockFamily::Posix {
+        client.files.contents(node).lock_owners.insert(owner);
     }
-    // A waiting lock takes no turn and could overtake a release of the same owner; a first try does not.
-    let unlocking = client.files.contents(node).unlocking > 0;
-    let action = if wait && !unlocking { LockAction::Wait } else { LockAction::Set };
-    request(client, call, node, handle, wanted, action, wait && unlocking)
+    ask(client, Locks::key(node, family), Asked::Lock { call, handle, owner, range, waits: wait });
 }
 
-fn request(
+/// `flock` is about all of the file, whatever the request says.
+fn whole_for(family: LockFamily, range: LockRange) -> LockRange {
+    match family {
+        LockFamily::Posix => range,
+        LockFamily::Flock => LockRange { start: 0, end: u64::MAX, ..range },
+    }
+}
+
+fn release(client: &mut Client, node: NodeId, handle: Handle, wanted: Wanted) {
+    let Wanted { owner, family, range } = wanted;
+    ask(client, Locks::key(node, family), Asked::Unlock { handle, owner, range });
+}
+
+fn ask(client: &mut Client, key: Key, asked: Asked) {
+    let (now, may_lend) = (client.now, client.may_lend());
+    let step = client.locks.file(key).ask(now, may_lend, asked);
+    tell_reductions(client, key, Some(asked.handle()));
+    go(client, key, step);
+}
+
+/// Does what the locks of this file want done.
+fn go(client: &mut Client, key: Key, step: Step) {
+    let (node, family) = (key.node(), key.family());
+    match step {
+        Step::Waits => {}
+        Step::Released => client.locks.answered += 1,
+        Step::Granted(call) => {
+            client.locks.answered += 1;
+            client.answer(call, Answer::Done);
+        }
+        Step::Found(call, conflict) => {
+            client.locks.answered += 1;
+            client.answer(call, Answer::Lock(conflict));
+        }
+        Step::Refused(call, Refusal::Held) => client.fail(call, Errno::WouldBlock),
+        Step::Refused(call, Refusal::Full) => client.fail(call, Errno::NoLocks),
+        Step::Lend { call, handle, owner, range, waits, whole } => {
+            let wanted = Wanted { owner, family, range };
+            let locking = Locking {
+                call,
+                node,
+                handle,
+                wanted,
+                action: LockAction::Set,
+                then_waits: waits,
+                lends: true,
+                withdrawn: false,
+            };
+            request(client, locking, whole);
+        }
+        Step::Ask(Asked::Lock { call, handle, owner, range, waits }) => {
+            // A waiting lock takes no turn and could overtake a release of the same owner; a first try does not.
+            let unlocking = client.files.contents(node).unlocking > 0;
+            let action = if waits && !unlocking { LockAction::Wait } else { LockAction::Set };
+            let then_waits = waits && unlocking;
+            exactly(client, key, (call, handle), Wanted { owner, family, range }, action, then_waits);
+        }
+        Step::Ask(Asked::Test { call, handle, owner, range }) => {
+            let wanted = Wanted { owner, family, range };
+            exactly(client, key, (call, handle), wanted, LockAction::Test, false);
+        }
+        Step::Ask(Asked::Unlock { handle, owner, range }) => {
+            unlock(client, node, Some(handle), Wanted { owner, family, range });
+        }
+    }
+}
+
+fn exactly(
     client: &mut Client,
-    call: CallId,
-    node: NodeId,
-    handle: Handle,
+    key: Key,
+    (call, handle): (CallId, Handle),
     wanted: Wanted,
     action: LockAction,
     then_waits: bool,
-) -> Result<(), Errno> {
-    let lock = tlock(client, node, handle, wanted, action)?;
-    let locking = Locking { call, node, handle, wanted, action, then_waits, withdrawn: false };
-    client.send(Request::Lock(lock), Pending::Lock(locking));
-    Ok(())
+) {
+    let node = key.node();
+    let locking = Locking { call, node, handle, wanted, action, then_waits, lends: false, withdrawn: false };
+    request(client, locking, wanted.range);
+}
+
+/// Asks for `range` on account of a lock.
+fn request(client: &mut Client, locking: Locking, range: LockRange) {
+    let wanted = Wanted { range, ..locking.wanted };
+    match tlock(client, locking.node, Some(locking.handle), wanted, locking.action) {
+        Ok(lock) => client.send(Request::Lock(lock), Pending::Lock(locking)),
+        Err(errno) => failed(client, locking, errno),
+    }
 }
 
 fn tlock(
     client: &Client,
     node: NodeId,
-    handle: Handle,
+    handle: Option<Handle>,
     wanted: Wanted,
     action: LockAction,
 ) -> Result<Tlock, Errno> {
     let Wanted { owner, family, range } = wanted;
-    Ok(Tlock { target: client.target(node, Some(handle))?, action, family, owner, range })
+    Ok(Tlock { target: client.target(node, handle)?, action, family, owner, range })
 }
 
 pub(crate) fn finish(client: &mut Client, locking: Locking, sent: Time, reply: Rlock) {
-    let Locking { call, node, handle, wanted, action, withdrawn, then_waits: _ } = locking;
+    let Locking { call, node, handle, wanted, action, withdrawn, lends, .. } = locking;
+    let key = locking.key();
     if action == LockAction::Test {
         return client.answer(call, Answer::Lock(reply.conflict));
     }
+    validate(client, node, sent, reply.stat);
+    if lends {
+        return lent(client, &locking);
+    }
+    client.locks.file(key).asked(call, Some(wanted.range), action == LockAction::Set);
     if withdrawn {
-        let everything = LockRange { kind: LockKind::Unlock, ..wanted.range };
-        unlock(client, node, handle, Wanted { range: everything, ..wanted });
+        release(client, node, handle, Wanted { range: everything(wanted.range), ..wanted });
         return client.fail(call, Errno::Interrupted);
     }
-    match reply.stat {
-        // Attributes as of when the lock was had: what changed before is dropped before its caller goes on.
+    client.answer_after(call, Answer::Done);
+}
+
+/// The file is as the server says now that the lock is had: what changed before is dropped before its caller goes on.
+fn validate(client: &mut Client, node: NodeId, sent: Time, stat: Option<Stat>) {
+    match stat {
         Some(stat) if !client.files.is_writing(node) => {
             let valid = client.files.known(node).and_then(|contents| contents.valid);
             let known = client.known(&stat, sent);
@@ -139,25 +227,69 @@ pub(crate) fn finish(client: &mut Client, locking: Locking, sent: Time, reply: R
             super::fetch::invalidate_pages(client, node);
         }
     }
-    client.answer_after(call, Answer::Done);
+}
+
+/// The whole file is lent.
+fn lent(client: &mut Client, locking: &Locking) {
+    let Locking { call, node, handle, wanted, withdrawn, .. } = *locking;
+    let (key, now) = (locking.key(), client.now);
+    // One that is being killed lets go of nothing any more.
+    let is_wanted = !withdrawn && client.is_waiting(call);
+    client.locks.file(key).lent(now, is_wanted.then_some(wanted.range));
+    if is_wanted {
+        client.answer_after(call, Answer::Done);
+    } else {
+        client.fail(call, Errno::Interrupted);
+    }
+    if !client.may_lend() || client.files.handles_of(node).is_empty() {
+        client.locks.file(key).reduce();
+        tell_reductions(client, key, Some(handle));
+    }
+    go_on(client, key);
+}
+
+/// Who waited for the outcome of a request goes on.
+fn go_on(client: &mut Client, key: Key) {
+    while let Some(asked) = client.locks.file(key).next_queued() {
+        if asked.call().is_none_or(|call| client.is_waiting(call)) {
+            ask(client, key, asked);
+        }
+    }
 }
 
 pub(crate) fn failed(client: &mut Client, locking: Locking, errno: Errno) {
-    let Locking { call, node, handle, wanted, then_waits, withdrawn, action: _ } = locking;
-    if withdrawn {
-        return client.fail(call, Errno::Interrupted);
+    let Locking { call, withdrawn, then_waits, lends, wanted, .. } = locking;
+    let (key, now) = (locking.key(), client.now);
+    if lends {
+        let is_wanted = !withdrawn && client.is_waiting(call);
+        let asked = is_wanted.then(|| locking.asked(then_waits));
+        let is_refused = errno == Errno::WouldBlock;
+        let step = client.locks.file(key).not_lent(now, is_refused, asked);
+        tell_reductions(client, key, Some(locking.handle));
+        match step {
+            Some(step) => go(client, key, step),
+            None => client.fail(call, Errno::Interrupted),
+        }
+        return go_on(client, key);
     }
-    if then_waits && errno == Errno::WouldBlock {
-        let waiting = request(client, call, node, handle, wanted, LockAction::Wait, false);
-        return match waiting {
-            Ok(()) => {}
-            Err(errno) => client.fail(call, errno),
-        };
+    if then_waits && !withdrawn && errno == Errno::WouldBlock {
+        let waiting = Locking { action: LockAction::Wait, then_waits: false, ..locking };
+        return request(client, waiting, wanted.range);
     }
-    client.fail(call, errno);
+    client.locks.file(key).asked(call, None, true);
+    client.fail(call, if withdrawn { Errno::Interrupted } else { errno });
 }
 
-fn unlock(client: &mut Client, node: NodeId, handle: Handle, wanted: Wanted) {
+/// Tells the server what is held no more of what was lent.
+fn tell_reductions(client: &mut Client, key: Key, handle: Option<Handle>) {
+    let (node, family) = (key.node(), key.family());
+    for (owner, range) in client.locks.file(key).take_reductions() {
+        unlock(client, node, handle, Wanted { owner, family, range });
+    }
+}
+
+/// Releases, or has shared from now on what was held exclusively: nobody can refuse it, and nobody waits for it.
+fn unlock(client: &mut Client, node: NodeId, handle: Option<Handle>, wanted: Wanted) {
     if let Ok(lock) = tlock(client, node, handle, wanted, LockAction::Set) {
         client.files.contents(node).unlocking += 1;
         client.names.hold(node);
@@ -166,10 +298,23 @@ fn unlock(client: &mut Client, node: NodeId, handle: Handle, wanted: Wanted) {
 }
 
 /// The caller of a waiting lock gives up before it is sent, or sent again: then the server may have it.
-pub(crate) fn given_up(client: &mut Client, locking: &Locking) {
-    let everything = LockRange { kind: LockKind::Unlock, ..locking.wanted.range };
-    unlock(client, locking.node, locking.handle, Wanted { range: everything, ..locking.wanted });
-    client.fail(locking.call, Errno::Interrupted);
+pub(crate) fn given_up(client: &mut Client, locking: Locking) {
+    if locking.lends {
+        return failed(client, Locking { withdrawn: true, ..locking }, Errno::Interrupted);
+    }
+    let Locking { call, node, handle, wanted, .. } = locking;
+    client.locks.file(locking.key()).asked(call, None, true);
+    release(client, node, handle, Wanted { range: everything(wanted.range), ..wanted });
+    client.fail(call, Errno::Interrupted);
+}
+
+/// The caller of a lock gives up that waits for the outcome of another one.
+pub(crate) fn withdraw(client: &mut Client, call: CallId) {
+    for key in client.locks.keys() {
+        if client.locks.file(key).withdraw(call) {
+            return client.fail(call, Errno::Interrupted);
+        }
+    }
 }
 
 /// A release was answered.
@@ -179,22 +324,56 @@ pub(crate) fn unlocked(client: &mut Client, node: NodeId) {
     client.names.release(node);
 }
 
-fn everything(pid: u32) -> LockRange {
-    LockRange { kind: LockKind::Unlock, start: 0, end: u64::MAX, pid }
+fn everything(range: LockRange) -> LockRange {
+    LockRange { kind: LockKind::Unlock, ..range }
 }
 
+const ALL: LockRange = LockRange { kind: LockKind::Unlock, start: 0, end: u64::MAX, pid: 0 };
+
 /// A descriptor is closed: its owner's POSIX locks on the file fall, as POSIX has it.
-pub(crate) fn release_all(
-    client: &mut Client,
-    node: NodeId,
-    handle: Handle,
-    owner: u64,
-) -> Result<(), Errno> {
-    unlock(client, node, handle, Wanted { owner, family: LockFamily::Posix, range: everything(0) });
-    Ok(())
+pub(crate) fn release_all(client: &mut Client, node: NodeId, handle: Handle, owner: u64) {
+    release(client, node, handle, Wanted { owner, family: LockFamily::Posix, range: ALL });
 }
 
 /// An open file is gone: so is its flock.
 pub(crate) fn release_flock(client: &mut Client, node: NodeId, handle: Handle, owner: u64) {
-    unlock(client, node, handle, Wanted { owner, family: LockFamily::Flock, range: everything(0) });
+    release(client, node, handle, Wanted { owner, family: LockFamily::Flock, range: ALL });
+}
+
+/// An open file is about to be gone: with the last one of a file goes what is lent of it.
+pub(crate) fn closes(client: &mut Client, node: NodeId, handle: Handle) {
+    if client.files.handles_of(node).iter().all(|open| *open == handle) {
+        for key in client.locks.keys_of(node) {
+            let now = client.now;
+            client.locks.file(key).reduce();
+            tell_reductions(client, key, Some(handle));
+            client.locks.trim(key, now);
+        }
+    }
+}
+
+impl Client {
+    /// Whether the server may be asked for more of a lock than a program wants: nobody else is kept out by that but programs at the
+    /// server, and those for a moment.
+    fn may_lend(&self) -> bool {
+        self.config.journal && self.ahead.is_alone() && self.link.is_up() && self.leases.are_valid(self.now)
+    }
+
+    /// What is lent is let go of: others come, or the connection is gone.
+    pub(crate) fn end_lent(&mut self) {
+        for key in self.locks.keys() {
+            self.locks.file(key).reduce();
+            tell_reductions(self, key, None);
+        }
+    }
+
+    /// Lets the time of lent locks pass.
+    pub(crate) fn watch_locks(&mut self) {
+        let now = self.now;
+        for key in self.locks.keys() {
+            self.locks.file(key).pass(now);
+            tell_reductions(self, key, None);
+            self.locks.trim(key, now);
+        }
+    }
 }

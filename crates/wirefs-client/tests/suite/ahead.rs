@@ -8,16 +8,16 @@ use wirefs_client::Config;
 use wirefs_client::call::{Answer, Call, NodeId, OpenHow, ROOT};
 use wirefs_op::{Errno, Kind, SetStat, SetTime, Timestamp};
 
-fn journaling() -> Config {
+pub(crate) fn journaling() -> Config {
     Config { journal: true, day: Timestamp { secs: 1_700_000_000, nanos: 0 }, ..config("lease") }
 }
 
 /// One client, which has been told that it is alone, and knows the root.
-fn lone() -> World {
+pub(crate) fn lone() -> World {
     alone(World::new(1, journaling(), 1, STEADY))
 }
 
-fn alone(mut world: World) -> World {
+pub(crate) fn alone(mut world: World) -> World {
     list(&mut world, 0, ROOT);
     world.pass(Duration::from_secs(1));
     assert!(world.seats[0].client.snapshot().ahead.is_alone);
@@ -42,7 +42,7 @@ fn list(world: &mut World, seat: usize, dir: NodeId) -> Vec<Vec<u8>> {
 }
 
 /// Does something that is to take no time.
-fn at_once<R>(world: &mut World, deed: impl FnOnce(&mut World) -> R) -> R {
+pub(crate) fn at_once<R>(world: &mut World, deed: impl FnOnce(&mut World) -> R) -> R {
     let before = world.now;
     let result = deed(world);
     assert_eq!(world.now, before, "it waited for the server");

@@ -14,6 +14,7 @@ mod failures;
 mod history;
 mod hostile;
 mod leases;
+mod locks;
 mod lone;
 mod memory;
 mod modes;

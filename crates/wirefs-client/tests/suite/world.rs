@@ -5,6 +5,7 @@ mod attach;
 mod disk;
 mod grants;
 mod kernel;
+mod locks;
 mod notes;
 mod notices;
 
@@ -96,6 +97,7 @@ pub(crate) struct World {
     pub(crate) now: Time,
     pub(crate) dice: Dice,
     pub(crate) tree: ModelTree,
+    locks: locks::LockTable,
     pub(crate) history: History,
     observer: Observer,
     sessions: Sessions,
@@ -174,6 +176,7 @@ impl World {
             now: Time(1_000_000_000_000),
             dice: Dice::new(seed),
             tree,
+            locks: locks::LockTable::default(),
             history: History::default(),
             observer,
             sessions,
@@ -259,7 +262,10 @@ impl World {
             wirefs_server::Output::Stop(key) => {
                 self.stopped.insert(key);
             }
-            wirefs_server::Output::EndSession(session) => self.tree.end(session),
+            wirefs_server::Output::EndSession(session) => {
+                self.locks.end(session);
+                self.tree.end(session);
+            }
             // Only where notes are kept.
             wirefs_server::Output::Recollect { .. }
             | wirefs_server::Output::Note(..)
@@ -454,7 +460,11 @@ impl World {
         if self.stopped.remove(&job.key) {
             return self.handle(Input::Finished(job.key));
         }
-        let Some(replies) = self.serve_job(&job) else { return };
+        let replies = match job.request.clone() {
+            Request::Lock(lock) => self.serve_lock(&job, &lock),
+            _ => self.serve_job(&job),
+        };
+        let Some(replies) = replies else { return };
         let mut change = None;
         if self.records && job.order == Order::Change {
             self.snapshot();

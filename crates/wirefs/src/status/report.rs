@@ -91,6 +91,11 @@ pub(crate) struct Journal {
     /// Changes that the server refused after their programs had been told that they were done, and the last of them in words.
     pub(crate) refused: u64,
     pub(crate) refused_last: Option<String>,
+    /// Files whose locks are lent by the server, and locks and releases that were answered from these.
+    #[serde(default)]
+    pub(crate) lent: usize,
+    #[serde(default)]
+    pub(crate) locks: u64,
 }
 
 impl Journal {
@@ -103,6 +108,8 @@ impl Journal {
         Journal {
             alone: ahead.is_alone,
             refused: ahead.late_count,
+            lent: ahead.lent,
+            locks: ahead.locks,
             refused_last: ahead.late.last().map(in_words),
             changes: figures.records,
             bytes: figures.bytes,

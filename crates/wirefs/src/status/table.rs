@@ -280,6 +280,8 @@ mod tests {
             aside: BTreeMap::new(),
             refused: 0,
             refused_last: None,
+            lent: 0,
+            locks: 0,
         };
         assert!(in_journal(&journal).starts_with("empty"));
         (journal.changes, journal.bytes) = (7, 2048);

@@ -11,6 +11,7 @@ mod fstab;
 mod journal;
 mod kept;
 mod leases;
+mod locks;
 mod lost_power;
 mod lost_power_alive;
 mod modes;

@@ -1,0 +1,114 @@
+//! Lent locks: a program's lock at the server may be wider than what it asked for, and what it asks for within that is answered here
+//! (`docs/design/0020-lent-locks.md`).
+//!
+//! ```text
+//!   Exact    the server has of each owner what that owner holds            nothing is answered here
+//!   Asking   the whole file is asked for, in one owner's name              who comes meanwhile waits for the outcome
+//!   Lent     the server has the whole file for this owner                  its locks, and looks for what is in the way, cost nothing
+//! ```
+//!
+//! | from | by | to |
+//! |---|---|---|
+//! | Exact | a lock of the only owner here, while this mount is alone | Asking |
+//! | Asking | it is granted | Lent |
+//! | Asking | it is refused | Exact, and the lock is asked for as it is |
+//! | Lent, shared | an exclusive lock of the same owner | Asking |
+//! | Lent | another owner; a pause; lent for long; no longer alone; the last close | Exact: what is not held is let go of |
+//!
+//! INVARIANT: what the server has of an owner covers what the owner holds here. It is only ever made smaller without asking, in the order
+//! in which it was asked for, so no moment comes in which others could have what is held here.
+
+mod file;
+
+pub(crate) use file::{Asked, FileLocks, Refusal, Step};
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+use wirefs_cache::NodeId;
+use wirefs_op::{LockFamily, LockKind, LockRange, Time};
+
+/// With nothing done under a lent lock for so long, what is not held of it is let go of.
+const IDLE: Duration = Duration::from_secs(1);
+/// For how long a lock is lent, at most until its owner holds nothing: who asks again and again at the server gets a turn then.
+const LENT_FOR: Duration = Duration::from_secs(4);
+/// For how long none is lent after that: who waits at the server looks again within 100 ms, as databases do.
+const PAUSE: Duration = Duration::from_millis(100);
+/// For how long none is asked for after one was refused.
+const REFUSED_FOR: Duration = Duration::from_secs(1);
+/// A file that was written to under a lock so lately is lent exclusively at once.
+const WRITTEN_FOR: Duration = Duration::from_secs(10);
+/// Ranges that an owner holds under a lent lock, at most: the server counts those that are more.
+const RANGES_MAX: usize = 1024;
+/// Who waits for the outcome of one request, at most.
+const QUEUED_MAX: usize = 4096;
+
+/// All of the file.
+fn whole(kind: LockKind, pid: u32) -> LockRange {
+    LockRange { kind, start: 0, end: u64::MAX, pid }
+}
+
+/// Which of the two families, as a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Key {
+    node: NodeId,
+    is_flock: bool,
+}
+
+impl Key {
+    pub(crate) fn node(self) -> NodeId {
+        self.node
+    }
+
+    pub(crate) fn family(self) -> LockFamily {
+        if self.is_flock { LockFamily::Flock } else { LockFamily::Posix }
+    }
+}
+
+/// What this mount's programs hold, by file and family.
+#[derive(Debug, Default)]
+pub(crate) struct Locks {
+    files: BTreeMap<Key, FileLocks>,
+    /// Locks that were answered here.
+    pub(crate) answered: u64,
+}
+
+impl Locks {
+    pub(crate) fn key(node: NodeId, family: LockFamily) -> Key {
+        Key { node, is_flock: family == LockFamily::Flock }
+    }
+
+    pub(crate) fn file(&mut self, key: Key) -> &mut FileLocks {
+        self.files.entry(key).or_insert_with(|| FileLocks::of(key.is_flock))
+    }
+
+    /// The files and families of which something is known.
+    pub(crate) fn keys(&self) -> Vec<Key> {
+        self.files.keys().copied().collect()
+    }
+
+    /// Those of one node.
+    pub(crate) fn keys_of(&self, node: NodeId) -> Vec<Key> {
+        let first = Key { node, is_flock: false };
+        self.files.range(first..=Key { is_flock: true, ..first }).map(|(key, _)| *key).collect()
+    }
+
+    /// Files with a lent lock, or one that is asked for.
+    pub(crate) fn lent(&self) -> usize {
+        self.files.values().filter(|file| !file.is_exact()).count()
+    }
+
+    /// Forgets a file of which nothing is held and nothing worth remembering known.
+    pub(crate) fn trim(&mut self, key: Key, now: Time) {
+        if self.files.get(&key).is_some_and(|file| file.is_forgettable(now)) {
+            self.files.remove(&key);
+        }
+    }
+
+    /// The server holds none of the session's locks any more.
+    pub(crate) fn forget_held(&mut self) {
+        self.files.values_mut().for_each(FileLocks::forget_held);
+    }
+}
+
+#[cfg(test)]
+mod tests;

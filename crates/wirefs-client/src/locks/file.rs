@@ -1,0 +1,360 @@
+//! The locks of one family on one file.
+
+use super::{IDLE, LENT_FOR, PAUSE, QUEUED_MAX, RANGES_MAX, REFUSED_FOR, WRITTEN_FOR, whole};
+use crate::call::{CallId, Handle};
+use std::collections::{BTreeMap, VecDeque};
+use wirefs_op::lock_ranges::restoring;
+use wirefs_op::{LockKind, LockRange, LockRanges, Time};
+
+/// What somebody wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asked {
+    /// A lock; `waits`: until it can be had.
+    Lock { call: CallId, handle: Handle, owner: u64, range: LockRange, waits: bool },
+    /// Which lock is in the way.
+    Test { call: CallId, handle: Handle, owner: u64, range: LockRange },
+    /// A release, for which nobody waits.
+    Unlock { handle: Handle, owner: u64, range: LockRange },
+}
+
+impl Asked {
+    /// The call that waits for it.
+    pub(crate) fn call(&self) -> Option<CallId> {
+        match self {
+            Asked::Lock { call, .. } | Asked::Test { call, .. } => Some(*call),
+            Asked::Unlock { .. } => None,
+        }
+    }
+
+    /// The open file that it came by.
+    pub(crate) fn handle(&self) -> Handle {
+        match self {
+            Asked::Lock { handle, .. } | Asked::Test { handle, .. } | Asked::Unlock { handle, .. } => *handle,
+        }
+    }
+}
+
+/// Why a lock cannot be had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// Another program of this mount holds it.
+    Held,
+    /// Too many wait.
+    Full,
+}
+
+/// What is to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// The lock is had.
+    Granted(CallId),
+    /// It cannot be had now.
+    Refused(CallId, Refusal),
+    /// This is in the way, or nothing.
+    Found(CallId, Option<LockRange>),
+    /// The server is asked for this lock on the whole file, in the owner's name, then [`FileLocks::lent`] or [`FileLocks::not_lent`] is
+    /// told.
+    Lend { call: CallId, handle: Handle, owner: u64, range: LockRange, waits: bool, whole: LockRange },
+    /// The server is asked for just this.
+    Ask(Asked),
+    /// The outcome of another request decides.
+    Waits,
+    /// A release is done.
+    Released,
+}
+
+/// A lock on the whole file that the server has for one owner.
+#[derive(Clone, Copy, Debug)]
+struct Lent {
+    owner: u64,
+    kind: LockKind,
+    since: Time,
+    used: Time,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+enum State {
+    #[default]
+    Exact,
+    /// What was lent before, if anything, is of the same owner.
+    Asking {
+        owner: u64,
+        kind: LockKind,
+        before: Option<Lent>,
+    },
+    Lent(Lent),
+}
+
+/// A lock that the server is asked for.
+#[derive(Debug)]
+struct UnderWay {
+    owner: u64,
+    /// What the same owner let go of since.
+    unlocked: Vec<LockRange>,
+}
+
+/// What this mount's programs hold of one file.
+#[derive(Debug, Default)]
+pub(crate) struct FileLocks {
+    /// By owner; none without any.
+    held: BTreeMap<u64, LockRanges>,
+    state: State,
+    queued: VecDeque<Asked>,
+    under_way: BTreeMap<CallId, UnderWay>,
+    /// No lock is lent before.
+    not_before: Time,
+    /// When an exclusive lock was lent the last time.
+    written: Option<Time>,
+    /// What the server is to be told first, by owner, in order.
+    reductions: Vec<(u64, LockRange)>,
+    /// Whole files, whose kind cannot be changed without a gap (`flock(2)`).
+    is_flock: bool,
+}
+
+impl FileLocks {
+    pub(super) fn of(is_flock: bool) -> FileLocks {
+        FileLocks { is_flock, ..FileLocks::default() }
+    }
+
+    pub(crate) fn is_exact(&self) -> bool {
+        matches!(self.state, State::Exact)
+    }
+
+    /// Whether nothing is held or wanted, and nothing worth remembering known.
+    pub(super) fn is_forgettable(&self, now: Time) -> bool {
+        let is_idle = self.held.is_empty() && self.queued.is_empty() && self.under_way.is_empty();
+        is_idle && self.is_exact() && now >= self.not_before && !self.is_written(now)
+    }
+
+    fn is_written(&self, now: Time) -> bool {
+        self.written.is_some_and(|at| now < at + WRITTEN_FOR)
+    }
+
+    /// What the server is to be told before anything that came out of the same call: who lets go of what, or has it shared from now on.
+    pub(crate) fn take_reductions(&mut self) -> Vec<(u64, LockRange)> {
+        std::mem::take(&mut self.reductions)
+    }
+
+    /// Somebody wants something. `may_lend`: this mount is alone.
+    pub(crate) fn ask(&mut self, now: Time, may_lend: bool, asked: Asked) -> Step {
+        if matches!(self.state, State::Asking { .. }) {
+            return self.queue(asked);
+        }
+        match asked {
+            Asked::Lock { call, handle, owner, range, waits } => {
+                if let Some(step) = self.lock_lent(now, call, owner, range, waits) {
+                    return step;
+                }
+                self.lock_unlent(now, may_lend, (call, handle), owner, range, waits)
+            }
+            Asked::Test { call, owner, range, .. } => match self.test(owner, range) {
+                Some(found) => Step::Found(call, found),
+                None => Step::Ask(asked),
+            },
+            Asked::Unlock { owner, range, .. } => self.unlock(now, asked, owner, range),
+        }
+    }
+
+    fn queue(&mut self, asked: Asked) -> Step {
+        let is_repeated = asked.call().is_none() && self.queued.back() == Some(&asked);
+        match asked.call() {
+            Some(call) if self.queued.len() >= QUEUED_MAX => Step::Refused(call, Refusal::Full),
+            _ if is_repeated => Step::Waits,
+            _ => {
+                self.queued.push_back(asked);
+                Step::Waits
+            }
+        }
+    }
+
+    /// The next of those who waited for the outcome of a request that is there by now.
+    pub(crate) fn next_queued(&mut self) -> Option<Asked> {
+        if matches!(self.state, State::Asking { .. }) { None } else { self.queued.pop_front() }
+    }
+
+    /// The caller gives up; false when it does not wait here.
+    pub(crate) fn withdraw(&mut self, call: CallId) -> bool {
+        let before = self.queued.len();
+        self.queued.retain(|asked| asked.call() != Some(call));
+        self.queued.len() < before
+    }
+
+    /// What is decided by a lock that is lent.
+    fn lock_lent(
+        &mut self,
+        now: Time,
+        call: CallId,
+        owner: u64,
+        range: LockRange,
+        waits: bool,
+    ) -> Option<Step> {
+        let State::Lent(lent) = &mut self.state else { return None };
+        if lent.owner != owner {
+            let conflict = self.held.get(&lent.owner).and_then(|held| held.conflict(range));
+            return (conflict.is_some() && !waits).then_some(Step::Refused(call, Refusal::Held));
+        }
+        let is_wider = lent.kind == LockKind::Write && !self.is_flock;
+        let is_covered = is_wider || range.kind == lent.kind;
+        let held = self.held.entry(owner).or_default();
+        if !is_covered || held.len() >= RANGES_MAX {
+            return None;
+        }
+        lent.used = now;
+        held.set(range);
+        Some(Step::Granted(call))
+    }
+
+    fn lock_unlent(
+        &mut self,
+        now: Time,
+        may_lend: bool,
+        (call, handle): (CallId, Handle),
+        owner: u64,
+        range: LockRange,
+        waits: bool,
+    ) -> Step {
+        let before = match self.state {
+            State::Lent(lent) if lent.owner == owner => Some(lent),
+            State::Lent(_) => {
+                self.reduce();
+                None
+            }
+            State::Exact | State::Asking { .. } => None,
+        };
+        self.drop_empty();
+        let is_only = self.held.keys().all(|holder| *holder == owner) && self.under_way.is_empty();
+        let few = self.held.get(&owner).is_none_or(|held| held.len() < RANGES_MAX);
+        if may_lend && is_only && few && now >= self.not_before {
+            let kind = self.lent_as(now, owner, range.kind);
+            self.state = State::Asking { owner, kind, before };
+            return Step::Lend { call, handle, owner, range, waits, whole: whole(kind, range.pid) };
+        }
+        self.reduce();
+        self.under_way.insert(call, UnderWay { owner, unlocked: Vec::new() });
+        Step::Ask(Asked::Lock { call, handle, owner, range, waits })
+    }
+
+    /// As what the whole file is asked for on account of a lock of this kind. A shared one would take from the owner what it has
+    /// exclusively.
+    fn lent_as(&self, now: Time, owner: u64, wanted: LockKind) -> LockKind {
+        let writes = |held: &LockRanges| held.conflict(whole(LockKind::Read, 0)).is_some();
+        let is_writer = self.is_written(now) || self.held.get(&owner).is_some_and(writes);
+        if is_writer && !self.is_flock { LockKind::Write } else { wanted }
+    }
+
+    /// The lock in the way, where that is known: `None` where only the server knows.
+    fn test(&mut self, owner: u64, range: LockRange) -> Option<Option<LockRange>> {
+        let State::Lent(lent) = self.state else { return None };
+        let is_all_known = lent.kind == LockKind::Write || range.kind == LockKind::Read;
+        if lent.owner == owner {
+            return is_all_known.then_some(None);
+        }
+        let conflict = self.held.get(&lent.owner).and_then(|held| held.conflict(range));
+        if conflict.is_none() && !is_all_known {
+            self.reduce();
+            return None;
+        }
+        Some(conflict)
+    }
+
+    fn unlock(&mut self, now: Time, asked: Asked, owner: u64, range: LockRange) -> Step {
+        let range = LockRange { kind: LockKind::Unlock, ..range };
+        if let Some(held) = self.held.get_mut(&owner) {
+            held.set(range);
+        }
+        self.drop_empty();
+        for under_way in self.under_way.values_mut().filter(|under_way| under_way.owner == owner) {
+            under_way.unlocked.push(range);
+        }
+        let State::Lent(lent) = &mut self.state else { return Step::Ask(asked) };
+        if lent.owner != owner {
+            return Step::Ask(asked);
+        }
+        lent.used = now;
+        if self.held.is_empty() && now >= lent.since + LENT_FOR {
+            self.not_before = now + PAUSE;
+            self.reduce();
+        }
+        Step::Released
+    }
+
+    /// The server has lent the whole file. `wanted`: the lock that it was asked for on account of, if somebody still wants it.
+    pub(crate) fn lent(&mut self, now: Time, wanted: Option<LockRange>) {
+        let State::Asking { owner, kind, before } = self.state else { return };
+        let since = before.map_or(now, |lent| lent.since);
+        self.state = State::Lent(Lent { owner, kind, since, used: now });
+        if kind == LockKind::Write && wanted.is_some_and(|range| range.kind == LockKind::Write) {
+            self.written = Some(now);
+        }
+        if let Some(range) = wanted {
+            self.held.entry(owner).or_default().set(range);
+        }
+    }
+
+    /// It has not (`is_refused`), or nobody knows. `wanted` is to be asked for as it is.
+    pub(crate) fn not_lent(&mut self, now: Time, is_refused: bool, wanted: Option<Asked>) -> Option<Step> {
+        let State::Asking { owner, kind, before } = self.state else { return None };
+        // What was lent goes as well: others have a part of the file. Where nobody knows what became of the request, this makes it known.
+        let unknown = Lent { owner, kind, since: now, used: now };
+        let lent = if is_refused { before } else { Some(unknown) };
+        self.state = lent.map_or(State::Exact, State::Lent);
+        self.reduce();
+        self.not_before = now + REFUSED_FOR;
+        self.written = None;
+        let asked = wanted?;
+        if let Some(call) = asked.call() {
+            self.under_way.insert(call, UnderWay { owner, unlocked: Vec::new() });
+        }
+        Some(Step::Ask(asked))
+    }
+
+    /// The server has answered a lock that it was asked for as it is; `range`: it is had. `is_ordered`: what was let go of since was let
+    /// go of behind it.
+    pub(crate) fn asked(&mut self, call: CallId, range: Option<LockRange>, is_ordered: bool) {
+        let Some(UnderWay { owner, unlocked }) = self.under_way.remove(&call) else { return };
+        let Some(range) = range else { return };
+        let held = self.held.entry(owner).or_default();
+        held.set(range);
+        if is_ordered {
+            unlocked.into_iter().for_each(|range| held.set(range));
+        }
+        self.drop_empty();
+    }
+
+    /// Time has passed.
+    pub(crate) fn pass(&mut self, now: Time) {
+        let State::Lent(lent) = self.state else { return };
+        let is_long = now >= lent.since + LENT_FOR + IDLE;
+        if now >= lent.used + IDLE || is_long {
+            if is_long {
+                self.not_before = now + PAUSE;
+            }
+            self.reduce();
+        }
+    }
+
+    /// All that is lent is let go of but what its owner holds.
+    pub(crate) fn reduce(&mut self) {
+        let State::Lent(Lent { owner, kind, .. }) = self.state else { return };
+        self.state = State::Exact;
+        self.drop_empty();
+        let held = self.held.get(&owner).map(LockRanges::to_vec).unwrap_or_default();
+        let changes = restoring(whole(kind, 0), &held);
+        // What is held as it is lent needs no word.
+        let changes = changes.into_iter().filter(|range| range.kind != kind);
+        self.reductions.extend(changes.map(|range| (owner, range)));
+    }
+
+    /// The server has nothing any more.
+    pub(super) fn forget_held(&mut self) {
+        self.held.clear();
+        match &mut self.state {
+            State::Asking { before, .. } => *before = None,
+            State::Exact | State::Lent(_) => self.state = State::Exact,
+        }
+    }
+
+    fn drop_empty(&mut self) {
+        self.held.retain(|_, held| !held.is_empty());
+    }
+}
