@@ -17,6 +17,7 @@ use crate::requests::{Outstanding, Requests};
 use crate::status::Counters;
 use crate::stored::Stored;
 use crate::streams::Streams;
+use crate::synced::Synced;
 use crate::trim::{self, Trim};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -174,6 +175,7 @@ pub struct Client {
     /// What the server's machine lost is there again, and no connection was made since.
     pub(crate) is_redone: bool,
     pub(crate) locks: Locks,
+    pub(crate) synced: Synced,
     /// The file system's figures, and as of when.
     pub(crate) figures: Option<(FsStat, Time)>,
     calls: BTreeMap<CallId, Time>,
@@ -213,6 +215,7 @@ impl Client {
             ahead: Ahead::default(),
             is_redone: false,
             locks: Locks::default(),
+            synced: Synced::default(),
             figures: None,
             calls: BTreeMap::new(),
             abandoned: BTreeSet::new(),
@@ -435,6 +438,7 @@ impl Client {
         if self.config.journal && self.requests.is_numbered() && request.is_change() {
             self.issue(request, |_| pending);
         } else {
+            self.watch_directories(&request);
             self.counters.count(&request);
             self.requests.wait(self.now, request, pending);
         }

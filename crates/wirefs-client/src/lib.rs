@@ -28,6 +28,7 @@ mod shelved;
 mod status;
 mod stored;
 mod streams;
+mod synced;
 mod trim;
 
 pub use ahead::LateError;

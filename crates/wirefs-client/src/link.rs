@@ -73,6 +73,7 @@ impl Client {
         self.link.losses += 1;
         self.leases_lost();
         self.alone_lost();
+        self.synced.changed();
         self.end_lent();
         for pending in self.requests.interrupted() {
             operation::give_up(self, pending, Errno::Io);

@@ -19,6 +19,8 @@ pub(crate) struct Committing {
     closes: bool,
     /// Of the whole file system: the changes below this number are in it.
     below: Option<u64>,
+    /// Of a directory, on behalf of those that [`crate::synced`] knows by this number.
+    synced: Option<u64>,
 }
 
 /// # Cost
@@ -37,7 +39,9 @@ pub(crate) fn file(
         return here(client, call, Some(handle));
     }
     let scope = if data_only { CommitScope::Data } else { CommitScope::File };
-    send(client, call, node, Some(handle), scope)
+    send(client, call, node, Some(handle), scope)?;
+    client.sync_directory_of(node);
+    Ok(())
 }
 
 /// Whether all changes that were asked for are in the journal, and that is enough.
@@ -55,6 +59,8 @@ fn here(client: &mut Client, call: CallId, handle: Option<Handle>) -> Result<(),
     Ok(())
 }
 
+/// # Cost
+/// 1 round trip; 0 where the directory was brought to the server's disk along with a file in it.
 pub(crate) fn directory(
     client: &mut Client,
     call: CallId,
@@ -64,8 +70,20 @@ pub(crate) fn directory(
     if is_answered_here(client) {
         return here(client, call, None);
     }
+    if client.sync_directory(node, call) {
+        return Ok(());
+    }
     let scope = if data_only { CommitScope::Data } else { CommitScope::File };
     send(client, call, node, None, scope)
+}
+
+/// Brings a directory to the server's disk.
+pub(crate) fn of_directory(client: &mut Client, node: NodeId, number: u64) -> Result<(), Errno> {
+    let commit = Tcommit { target: client.target(node, None)?, scope: CommitScope::File };
+    let synced = Some(number);
+    let committing = Committing { call: None, node, handle: None, closes: false, below: None, synced };
+    client.send(Request::Commit(commit), Pending::Commit(committing));
+    Ok(())
 }
 
 pub(crate) fn filesystem(client: &mut Client, call: CallId, _node: NodeId) -> Result<(), Errno> {
@@ -83,7 +101,7 @@ fn send(
     let commit = Tcommit { target, scope };
     let is_all = scope == CommitScope::Filesystem && client.requests.is_numbered();
     let below = is_all.then(|| client.requests.next_number());
-    let committing = Committing { call: Some(call), node, handle, closes: false, below };
+    let committing = Committing { call: Some(call), node, handle, closes: false, below, synced: None };
     client.send(Request::Commit(commit), Pending::Commit(committing));
     Ok(())
 }
@@ -92,7 +110,8 @@ fn send(
 pub(crate) fn closing(client: &mut Client, call: CallId, node: NodeId, handle: Handle) -> Result<(), Errno> {
     let target = client.target(node, Some(handle))?;
     let commit = Tcommit { target, scope: CommitScope::Data };
-    let committing = Committing { call: Some(call), node, handle: Some(handle), closes: true, below: None };
+    let committing =
+        Committing { call: Some(call), node, handle: Some(handle), closes: true, below: None, synced: None };
     client.send(Request::Commit(commit), Pending::Commit(committing));
     Ok(())
 }
@@ -101,13 +120,16 @@ pub(crate) fn closing(client: &mut Client, call: CallId, node: NodeId, handle: H
 pub(crate) fn ahead(client: &mut Client, node: NodeId) {
     let Ok(target) = client.target(node, None) else { return };
     let commit = Tcommit { target, scope: CommitScope::Data };
-    let committing = Committing { call: None, node, handle: None, closes: false, below: None };
+    let committing = Committing { call: None, node, handle: None, closes: false, below: None, synced: None };
     client.send(Request::Commit(commit), Pending::Commit(committing));
 }
 
 pub(crate) fn finish(client: &mut Client, committing: Committing, order: u64, committed: Rcommit) {
-    let Committing { call, node, handle, closes, below } = committing;
+    let Committing { call, node, handle, closes, below, synced } = committing;
     let is_same = committed.boot == client.attachment.boot;
+    if let Some(number) = synced {
+        return client.directory_synced(number, if is_same { Ok(()) } else { Err(Errno::Io) });
+    }
     if is_same && client.files.known(node).is_some() {
         uncommitted::committed(client, node, order);
     }
@@ -139,6 +161,9 @@ pub(crate) fn finish(client: &mut Client, committing: Committing, order: u64, co
 pub(crate) fn failed(client: &mut Client, committing: Committing, errno: Errno) {
     if let Some(call) = committing.call {
         client.fail(call, errno);
+    }
+    if let Some(number) = committing.synced {
+        client.directory_synced(number, Err(errno));
     }
 }
 

@@ -25,6 +25,7 @@ mod recalls;
 mod remounts;
 mod replaced;
 mod streams;
+mod syncs;
 mod top;
 mod world;
 

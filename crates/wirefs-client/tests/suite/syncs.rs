@@ -1,0 +1,79 @@
+//! Syncs of a mount that is alone: of a file that was just made, and then of its directory.
+
+use crate::ahead::{at_once, lone};
+use crate::config;
+use crate::deeds::{create, entry, handle, write};
+use crate::world::World;
+use std::time::Duration;
+use wirefs_client::call::{Answer, Call, Handle, NodeId, ROOT};
+
+fn made(world: &mut World, name: &[u8]) -> (NodeId, Handle) {
+    let answer = world.ask(0, create(ROOT, name));
+    let (node, handle) = (entry(answer.clone()).node, handle(answer));
+    assert_eq!(world.ask(0, write(node, handle, 0, b"data")), Answer::Count(4));
+    (node, handle)
+}
+
+fn sync(world: &mut World, (node, handle): (NodeId, Handle)) {
+    let began = world.now;
+    assert_eq!(world.ask(0, Call::Fsync { node, handle, data_only: true }), Answer::Done);
+    assert_eq!(world.now.since(began), Duration::from_millis(100), "it waits for the server's disk");
+}
+
+fn sync_directory(world: &mut World) -> Duration {
+    let (opened, began) = (handle(world.ask(0, Call::Opendir { node: ROOT })), world.now);
+    let call = Call::Fsyncdir { node: ROOT, handle: opened, data_only: true };
+    assert_eq!(world.ask(0, call), Answer::Done);
+    let waited = world.now.since(began);
+    world.ask(0, Call::Releasedir { node: ROOT, handle: opened });
+    waited
+}
+
+/// A mount in which a directory is synced now and then.
+fn syncing() -> World {
+    let mut world = lone();
+    let file = made(&mut world, b"first");
+    sync(&mut world, file);
+    assert_eq!(sync_directory(&mut world), Duration::from_millis(100));
+    world
+}
+
+// S-103
+#[test]
+fn a_directory_is_synced_along_with_a_file_that_was_made_in_it() {
+    let mut world = syncing();
+    for name in [b"a", b"b"] {
+        let file = made(&mut world, name);
+        sync(&mut world, file);
+        assert_eq!(sync_directory(&mut world), Duration::ZERO);
+        // Contents are no names.
+        assert_eq!(world.ask(0, write(file.0, file.1, 0, b"head")), Answer::Count(4));
+        at_once(&mut world, sync_directory);
+        sync(&mut world, file);
+    }
+}
+
+// S-103
+#[test]
+fn a_directory_whose_names_have_changed_since_is_synced_anew() {
+    let mut world = syncing();
+    let file = made(&mut world, b"a");
+    sync(&mut world, file);
+    assert_eq!(world.ask(0, Call::Unlink { parent: ROOT, name: b"a" }), Answer::Done);
+    assert_eq!(sync_directory(&mut world), Duration::from_millis(100));
+    assert_eq!(sync_directory(&mut world), Duration::ZERO);
+    world.cut(0, Duration::from_millis(500), true);
+    world.settle();
+    assert!(sync_directory(&mut world) > Duration::ZERO);
+}
+
+// S-103
+#[test]
+fn with_others_there_each_sync_of_a_directory_asks_the_server() {
+    let mut world = syncing();
+    world.another(config("lease"));
+    world.settle();
+    for _ in 0..2 {
+        assert_eq!(sync_directory(&mut world), Duration::from_millis(100));
+    }
+}
