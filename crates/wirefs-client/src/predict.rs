@@ -3,11 +3,12 @@
 //! owners, several file systems, rare flags) nothing is foreseen, and the program waits.
 
 mod names;
+mod open;
 mod rights;
 
 use crate::ahead::{Made, Unconfirmed};
 use crate::core::{Client, Output};
-use crate::operation::{Pending, attributes, link, make, remove, rename, write};
+use crate::operation::{self, Pending, attributes, link, make, remove, rename, write};
 use wirefs_cache::NodeId;
 use wirefs_op::message::put::{PutMode, Rput, Tput};
 use wirefs_op::message::target::NOFD;
@@ -36,6 +37,7 @@ pub(crate) fn foresee(client: &mut Client, request: Request, pending: Pending) -
     let foreseen = match (&request, &pending) {
         (Request::Put(put), Pending::Make(making)) => names::make(client, put, making.place()),
         (Request::Put(put), Pending::Setattr(setting)) => set(client, put, setting.node),
+        (Request::Put(put), Pending::Open(opening)) => open::to_write(client, put, opening.node),
         (Request::Remove(remove), Pending::Remove(removing)) => {
             names::remove(client, removing.place(), remove.directory)
         }
@@ -58,7 +60,8 @@ fn go(client: &mut Client, request: Request, pending: Pending, foreseen: Foresee
     for node in &foreseen.nodes {
         client.goes_ahead(*node);
     }
-    let unconfirmed = Unconfirmed { nodes: foreseen.nodes, names: foreseen.names, makes: None, path, what };
+    let unconfirmed =
+        Unconfirmed { nodes: foreseen.nodes, names: foreseen.names, makes: None, opens: None, path, what };
     client.ahead.unconfirmed.insert(number, unconfirmed);
     if let Some(node) = pending.begins() {
         write::begins(client, node, 0);
@@ -70,6 +73,11 @@ fn go(client: &mut Client, request: Request, pending: Pending, foreseen: Foresee
             let made = put.stat.map(|stat| stat.id);
             make::finish(client, making, now, put);
             note_made(client, number, made);
+        }
+        (Pending::Open(opening), Reply::Put(put)) => {
+            let node = opening.node;
+            operation::open::finish_writing(client, opening, now, put);
+            note_opened(client, number, node);
         }
         (Pending::Setattr(setting), Reply::Put(put)) => attributes::was_set(client, setting, now, put),
         (Pending::Remove(removing), Reply::Remove(removed)) => remove::finish(client, removing, now, removed),
@@ -95,6 +103,17 @@ fn note_made(client: &mut Client, number: u64, made: Option<FileId>) {
     }
     if let Some(unconfirmed) = client.ahead.unconfirmed.get_mut(&number) {
         unconfirmed.makes = Some(Made { node, handle });
+    }
+}
+
+/// The file is open from now on; the server's fd comes later.
+fn note_opened(client: &mut Client, number: u64, node: NodeId) {
+    let Some(handle) = client.files.handles_of(node).into_iter().next_back() else { return };
+    if let Some(open) = client.files.open_mut(handle) {
+        open.fd_asked = true;
+    }
+    if let Some(unconfirmed) = client.ahead.unconfirmed.get_mut(&number) {
+        unconfirmed.opens = Some((node, handle));
     }
 }
 

@@ -12,6 +12,8 @@ pub(crate) struct Unconfirmed {
     pub(crate) names: Vec<(NodeId, Vec<u8>)>,
     /// What it makes.
     pub(crate) makes: Option<Made>,
+    /// The file that it opens, and the open file that gets the server's fd.
+    pub(crate) opens: Option<(NodeId, crate::call::Handle)>,
     pub(crate) path: TreePath,
     pub(crate) what: &'static str,
 }

@@ -22,6 +22,9 @@ pub(crate) fn finish(client: &mut Client, number: u64, sent: Time, request: &Req
             None => release::give_back(client, put.stat.map(|stat| stat.id), put.fd, true),
         }
     }
+    if let (Some(opened), Reply::Put(put)) = (unconfirmed.opens, reply) {
+        open::take_written(client, opened, put.fd);
+    }
     let told = told(client, &unconfirmed, request, reply);
     for node in written {
         let stat = told.iter().find(|(told, _)| *told == node).map(|(_, stat)| stat);
@@ -101,6 +104,9 @@ pub(crate) fn failed(client: &mut Client, number: u64, errno: Errno) {
     client.ahead.answered();
     client.note_late(unconfirmed.what, unconfirmed.path.clone(), errno);
     let nodes = answered(client, &unconfirmed);
+    if let Some((node, _)) = unconfirmed.opens {
+        client.files.write_failed(node, errno);
+    }
     if let Some(made) = unconfirmed.makes {
         for (parent, name) in client.names.links(made.node) {
             client.names.unlink(parent, &name);

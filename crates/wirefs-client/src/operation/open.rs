@@ -45,7 +45,8 @@ pub(crate) fn is_uncached(client: &Client, how: OpenHow) -> bool {
 }
 
 /// # Cost
-/// 0 round trips to read a file whose contents are known and valid; else 1, which brings the first data.
+/// 0 round trips to read a file whose contents are known and valid, or to write to one where the outcome is certain on a mount that is
+/// alone; else 1, which brings the first data.
 pub(crate) fn start(
     client: &mut Client,
     call: CallId,
@@ -116,9 +117,6 @@ fn ask(client: &mut Client, call: CallId, caller: Caller, node: NodeId, how: Ope
         let count = if uncached { 0 } else { DATA_BYTES_MAX as u32 };
         Request::Get(Tget { target, mode, nmsgs: 1, offset: 0, count })
     };
-    if cuts {
-        super::write::begins(client, node, 0);
-    }
     client.send(request, Pending::Open(Opening { call, node, how, cuts, place }));
     if !writes && !uncached && client.config.mode.fetch == Fetch::Blocks && !client.files.is_writing(node) {
         fetch::follow_opening(client, node);
@@ -154,7 +152,8 @@ fn opened(
         }
         return session::opened(client, call, node, handle, (how.truncate, sent));
     }
-    if fd == NOFD {
+    // One that is opened to be written to has asked for its fd.
+    if fd == NOFD && !how.write {
         as_opened::keep(client, node, handle);
     }
     let uncached = is_uncached(client, how);
@@ -292,6 +291,21 @@ pub(crate) fn acquired(client: &mut Client, acquiring: Acquiring, fd: Fd) {
     take_fd(client, acquiring.handle, acquiring.id, fd);
     if let Some(node) = acquiring.recalled {
         client.fd_acquired(node);
+    }
+}
+
+/// Takes the fd of a file that is open for writing already. One that was asked for meanwhile, so that the file outlives its name, may be for
+/// reading alone.
+pub(crate) fn take_written(client: &mut Client, (node, handle): (NodeId, Handle), fd: Fd) {
+    let id = client.names.node(node).map(|known| known.stat.id);
+    let before = client.files.open(handle).map(|open| open.fd());
+    match before {
+        Some(before) if fd != NOFD => {
+            client.files.set_fd(handle, fd);
+            super::release::give_back(client, id, before, true);
+        }
+        Some(_) => {}
+        None => super::release::give_back(client, id, fd, true),
     }
 }
 

@@ -310,6 +310,7 @@ impl Pending {
             Pending::Setattr(setting) => Some(setting.node),
             Pending::Rename(renaming) => renaming.moved(),
             Pending::Link(linking) => Some(linking.node),
+            Pending::Open(opening) if opening.truncates() => Some(opening.node),
             _ => None,
         }
     }

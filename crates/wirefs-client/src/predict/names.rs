@@ -145,7 +145,9 @@ fn is_reachable(client: &Client, stat: &Stat, node: Option<NodeId>) -> bool {
     let has_fd =
         |handle: &crate::call::Handle| client.files.open(*handle).is_some_and(|open| open.fd() != NOFD);
     // Of one that the server does not have yet, it is the fd that it is made with.
-    let is_made = stat.id.provisional_number().is_some() && handles.len() == 1;
+    let is_made = stat.id.provisional_number().is_some()
+        && handles.len() == 1
+        && !client.ahead.unconfirmed.values().any(|change| change.opens.map(|(opened, _)| opened) == node);
     is_made || handles.iter().all(has_fd)
 }
 

@@ -18,6 +18,7 @@ mod locks;
 mod lone;
 mod memory;
 mod modes;
+mod opens;
 mod pages;
 mod program;
 mod property;
