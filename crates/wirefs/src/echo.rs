@@ -77,6 +77,7 @@ fn as_mount(arguments: &EchoMount) -> arguments::Mount {
         cache: Some(arguments.ram.unwrap_or(0) / 2),
         cache_size: None,
         journal: false,
+        no_journal: true,
         fsync: None,
         no_cache: true,
         allow_other: arguments.allow_other,

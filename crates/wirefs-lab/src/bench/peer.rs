@@ -9,15 +9,15 @@ pub enum Peer {
     Bare,
     /// sshfs with its defaults, to an sshd of its own.
     Sshfs,
-    /// wirefs over TLS.
+    /// wirefs over TLS, as it is without options: alone, it answers changes before the server has them.
     Wirefs,
-    /// The same with a journal, where changes are answered before the server has them.
-    Journal,
+    /// The same without a journal, where each change waits for the server.
+    Waiting,
 }
 
 impl Peer {
     /// All of them, in the order of reports.
-    pub const ALL: [Peer; 5] = [Peer::Local, Peer::Bare, Peer::Sshfs, Peer::Wirefs, Peer::Journal];
+    pub const ALL: [Peer; 5] = [Peer::Local, Peer::Bare, Peer::Sshfs, Peer::Wirefs, Peer::Waiting];
 
     /// The word for it.
     pub fn name(self) -> &'static str {
@@ -26,7 +26,7 @@ impl Peer {
             Peer::Bare => "bare TCP",
             Peer::Sshfs => "sshfs",
             Peer::Wirefs => "wirefs",
-            Peer::Journal => "wirefs --journal",
+            Peer::Waiting => "wirefs --no-journal",
         }
     }
 
@@ -34,7 +34,7 @@ impl Peer {
     pub(super) fn is_remote_tree(self) -> bool {
         match self {
             Peer::Local | Peer::Bare => false,
-            Peer::Sshfs | Peer::Wirefs | Peer::Journal => true,
+            Peer::Sshfs | Peer::Wirefs | Peer::Waiting => true,
         }
     }
 
@@ -42,7 +42,7 @@ impl Peer {
     pub(super) fn is_wirefs(self) -> bool {
         match self {
             Peer::Local | Peer::Bare | Peer::Sshfs => false,
-            Peer::Wirefs | Peer::Journal => true,
+            Peer::Wirefs | Peer::Waiting => true,
         }
     }
 
@@ -56,8 +56,8 @@ impl Peer {
             "bare" => Ok(Peer::Bare),
             "sshfs" => Ok(Peer::Sshfs),
             "wirefs" => Ok(Peer::Wirefs),
-            "journal" => Ok(Peer::Journal),
-            other => Err(format!("`{other}` is none of local, bare, sshfs, wirefs, journal")),
+            "no-journal" => Ok(Peer::Waiting),
+            other => Err(format!("`{other}` is none of local, bare, sshfs, wirefs, no-journal")),
         }
     }
 
@@ -71,7 +71,7 @@ impl Peer {
                 ("sshd", "openssh-server"),
                 ("fusermount3", "fuse3"),
             ],
-            Peer::Wirefs | Peer::Journal => &[("fusermount3", "fuse3")],
+            Peer::Wirefs | Peer::Waiting => &[("fusermount3", "fuse3")],
         }
     }
 }

@@ -88,13 +88,13 @@ impl<'a> Scene<'a> {
             (Peer::Sshfs, Some(sshd), _) => {
                 Mount::by(sshd.mount_command(&self.client, export, &at), &at, unmount, None)
             }
-            (Peer::Wirefs | Peer::Journal, _, Some(wirefs)) => {
+            (Peer::Wirefs | Peer::Waiting, _, Some(wirefs)) => {
                 let serving = wirefs.serve(self, export)?;
                 let mut command = wirefs.mount_command(self, &at);
-                command.args((peer == Peer::Journal).then_some("--journal"));
+                command.args((peer == Peer::Waiting).then_some("--no-journal"));
                 Mount::by(command, &at, wirefs.at_home(unmount), Some(serving))
             }
-            (Peer::Local | Peer::Bare | Peer::Sshfs | Peer::Wirefs | Peer::Journal, _, _) => {
+            (Peer::Local | Peer::Bare | Peer::Sshfs | Peer::Wirefs | Peer::Waiting, _, _) => {
                 Ok(Mount::local(export))
             }
         }

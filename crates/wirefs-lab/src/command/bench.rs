@@ -30,8 +30,8 @@ pub(crate) struct BenchArguments {
     /// How often each is run; the table shows medians.
     #[arg(long, value_name = "COUNT", default_value_t = 3)]
     runs: usize,
-    /// What is compared: local, bare (TCP), sshfs, wirefs, journal (wirefs --journal). local is always there.
-    #[arg(long, value_name = "PEER,…", default_value = "local,bare,sshfs,wirefs,journal", value_delimiter = ',', value_parser = Peer::parse)]
+    /// What is compared: local, bare (TCP), sshfs, wirefs, no-journal (wirefs --no-journal). local is always there.
+    #[arg(long, value_name = "PEER,…", default_value = "local,bare,sshfs,wirefs,no-journal", value_delimiter = ',', value_parser = Peer::parse)]
     peers: Vec<Peer>,
     /// A tenth of everything, and no pauses.
     #[arg(long)]

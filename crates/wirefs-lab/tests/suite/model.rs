@@ -54,5 +54,5 @@ fn a_mount_with_leases_beside_another_one_does_as_the_model() {
 /// Alone, it answers before the server has the changes.
 #[test]
 fn a_lone_mount_with_leases_does_as_the_model() {
-    agrees("model-lone", &["a"], 1, &["--journal"]);
+    agrees("model-lone", &["a"], 1, &[]);
 }

@@ -71,8 +71,8 @@ impl Program {
     }
 }
 
-/// Alone, a mount with these answers before the server has the changes.
-const AHEAD: &[&str] = &["--journal"];
+/// With these each change waits for the server; else a mount that is alone, as these are, answers before the server has it.
+const WAITING: &[&str] = &["--no-journal"];
 
 /// A line as between countries, and a bad one.
 fn far_and_bad() -> LinkProfile {
@@ -98,9 +98,9 @@ macro_rules! on_every_wire {
             }
 
             #[test]
-            fn is_the_same_ahead_of_the_server() {
-                let site = Site::unix(concat!(stringify!($program), "-ahead"));
-                scripts::$program().is_the_same_on(&site, Scale::Whole, super::AHEAD);
+            fn is_the_same_where_changes_wait() {
+                let site = Site::unix(concat!(stringify!($program), "-waits"));
+                scripts::$program().is_the_same_on(&site, Scale::Whole, super::WAITING);
             }
         }
         )*
@@ -126,8 +126,8 @@ fn all_are_the_same_over_tls_with_20_ms_and_loss() {
 }
 
 #[test]
-fn all_are_the_same_ahead_of_the_server_with_20_ms_and_loss() {
-    all_are_the_same_far_away(AHEAD);
+fn all_are_the_same_where_changes_wait_with_20_ms_and_loss() {
+    all_are_the_same_far_away(WAITING);
 }
 
 on_every_wire!(git, make, tar, rsync, sqlite, save, sparse, eight_at_once);

@@ -45,7 +45,7 @@ const FOR_KERNEL: [&str; 16] = [
 ];
 /// What is told of an option that nobody knows.
 const KNOWN: &str = "ro rw suid nosuid dev nodev exec noexec allow_other default_permissions mode= deadline= hard cache= \
-                     cache_size= no_cache journal fsync= threads= identity= known_hosts= ssh_command= port= uid= gid= fsname=, flags such as noatime, \
+                     cache_size= no_cache journal no_journal fsync= threads= identity= known_hosts= ssh_command= port= uid= gid= fsname=, flags such as noatime, \
                      and _netdev noauto user nofail x-…";
 
 /// What the user chose.
@@ -56,8 +56,8 @@ pub(super) struct Chosen {
     pub(super) cache_bytes_max: usize,
     /// `None`: nothing is kept on disk.
     pub(super) disk_bytes_max: Option<u64>,
-    /// Whether changes go to a journal on disk, so that they are done before the server has them.
-    pub(super) journal: bool,
+    /// Whether changes go to a journal on disk, so that they are done before the server has them; `None`: where the mode can have one.
+    journal: Option<bool>,
     /// Whether `fsync` waits for that and not for the server's disk.
     pub(super) fsync_here: bool,
     pub(super) threads: usize,
@@ -86,7 +86,7 @@ impl Default for Chosen {
             deadline: Some(DEADLINE),
             cache_bytes_max: CACHE_BYTES_MAX,
             disk_bytes_max: Some(DISK_BYTES_MAX),
-            journal: false,
+            journal: None,
             fsync_here: false,
             threads: std::thread::available_parallelism().map_or(2, usize::from).clamp(2, 8),
             read_only: false,
@@ -121,13 +121,22 @@ impl Chosen {
         chosen.cache_bytes_max = arguments.cache.unwrap_or(chosen.cache_bytes_max);
         let disk = arguments.cache_size.map(|bytes| bytes as u64).or(chosen.disk_bytes_max);
         chosen.disk_bytes_max = disk.filter(|_| !arguments.no_cache);
-        chosen.journal |= arguments.journal;
+        let journal = arguments.journal.then_some(true).or(arguments.no_journal.then_some(false));
+        chosen.journal = journal.or(chosen.journal);
         chosen.fsync_here = arguments.fsync.map_or(chosen.fsync_here, |fsync| fsync == Fsync::Journal);
-        if chosen.fsync_here && !chosen.journal {
-            return Err(failure("--fsync=journal: no journal is kept", "add --journal, or -o journal"));
+        if chosen.fsync_here && !chosen.keeps_journal() {
+            return Err(failure(
+                "--fsync=journal: no journal is kept",
+                "mount in mode lease, and without --no-journal",
+            ));
         }
         chosen.allow_other |= arguments.allow_other;
         Ok(chosen)
+    }
+
+    /// Whether changes go to a journal on disk.
+    pub(super) fn keeps_journal(&self) -> bool {
+        self.journal.unwrap_or(self.mode.takes_leases())
     }
 
     fn take(&mut self, option: &str) -> Result<()> {
@@ -167,7 +176,8 @@ impl Chosen {
             "default_permissions" => self.default_permissions = true,
             "hard" => self.deadline = None,
             "no_cache" => self.disk_bytes_max = None,
-            "journal" => self.journal = true,
+            "journal" => self.journal = Some(true),
+            "no_journal" => self.journal = Some(false),
             _ if FOR_KERNEL.contains(&name) => self.extra.push(name.to_owned()),
             _ => return false,
         }

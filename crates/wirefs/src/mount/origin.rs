@@ -91,7 +91,7 @@ impl Origin {
         match self {
             Origin::Peer(source, text) => {
                 let plan = plan(dial::of(&source, chosen)?, dial::path_below(&source));
-                let journal = keeping::journal_of(&source, &text, chosen.journal)
+                let journal = keeping::journal_of(&source, &text, chosen.keeps_journal())
                     .map(|plan| JournalPlan { answers_fsync: chosen.fsync_here, ..plan });
                 let plan = MountPlan { store: keeping::of(&source, chosen), journal, ..plan };
                 Ok(Reached { connected: dial::connect(plan, &source, chosen)?, server: None })

@@ -228,13 +228,33 @@ fn a_mount_without_a_place_for_its_journal_says_so_and_works() {
 fn no_journal_is_kept_where_none_is_wished() {
     let world = World::new();
     let _server = world.serve(&["--listen", &world.url()]);
-    for arguments in [vec![], vec!["--journal", "--mode", "window"]] {
+    let without = [
+        vec!["--no-journal"],
+        vec!["-o", "no_journal"],
+        vec!["--mode", "window"],
+        vec!["--journal", "--mode", "window"],
+    ];
+    for arguments in without {
         let url = world.url();
         let words: Vec<&str> = [&["mount"], &arguments[..], &[&url, "mnt"]].concat();
         world.wirefs(&words).succeeds();
         assert!(world.status()["journal"].is_null(), "{arguments:?}");
         umount(&world);
         assert!(!world.path("home/.local/state/wirefs/journal").exists(), "{arguments:?}");
+    }
+}
+
+// S-63
+#[test]
+fn a_journal_is_kept_unless_something_else_is_said() {
+    let world = World::new();
+    let _server = world.serve(&["--listen", &world.url()]);
+    for arguments in [vec![], vec!["--mode", "lease"], vec!["--journal", "-o", "no_journal"]] {
+        let url = world.url();
+        let words: Vec<&str> = [&["mount"], &arguments[..], &[&url, "mnt"]].concat();
+        world.wirefs(&words).succeeds();
+        assert!(!world.status()["journal"].is_null(), "{arguments:?}");
+        umount(&world);
     }
 }
 

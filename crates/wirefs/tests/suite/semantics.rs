@@ -110,7 +110,8 @@ fn in_strict_mode_a_write_that_returned_is_at_the_server() {
 #[test]
 fn without_a_journal_a_closed_file_is_at_the_server() {
     let world = World::new();
-    let _server = world.mounted();
+    let _server = world.serve(&["--listen", &world.url()]);
+    world.wirefs(&["mount", "--no-journal", &world.url(), "mnt"]).succeeds();
     for round in 0..20 {
         let data = vec![round; 300_000];
         std::fs::write(world.path("mnt/a"), &data).unwrap();
@@ -221,6 +222,7 @@ fn an_open_file_outlives_its_name() {
     let _server = world.mounted();
     let mut file = edit(&world, "mnt/a");
     std::fs::remove_file(world.path("mnt/a")).unwrap();
+    world.wirefs(&["sync", "mnt"]).succeeds();
     assert!(!world.path("export/a").exists());
     world.write("mnt/a", "another");
     let mut text = String::new();
@@ -229,6 +231,7 @@ fn an_open_file_outlives_its_name() {
     file.write_all(b", and longer").unwrap();
     file.sync_all().unwrap();
     assert_eq!((file.metadata().unwrap().len(), file.metadata().unwrap().nlink()), (22, 0));
+    world.wirefs(&["sync", "mnt"]).succeeds();
     assert_eq!(world.read("export/a"), "another");
 }
 
