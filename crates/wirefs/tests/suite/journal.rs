@@ -355,9 +355,13 @@ fn fsync_at_the_journal_does_not_wait_for_the_server_and_outlives_the_mount() {
 #[test]
 fn fsync_at_a_journal_that_is_not_kept_is_a_mistake() {
     let world = World::new();
-    let refused = world.wirefs(&["mount", "--fsync", "journal", &world.url(), "mnt"]);
-    assert_ne!(refused.code, Some(0));
-    assert!(refused.stderr.contains("--journal"), "{}", refused.stderr);
+    for without in [["--no-journal", "--hard"], ["--mode", "window"]] {
+        let url = world.url();
+        let words: Vec<&str> = [&["mount", "--fsync", "journal"], &without[..], &[&url, "mnt"]].concat();
+        let refused = world.wirefs(&words);
+        assert_ne!(refused.code, Some(0));
+        assert!(refused.stderr.contains("no journal is kept"), "{}", refused.stderr);
+    }
 }
 
 // S-5
