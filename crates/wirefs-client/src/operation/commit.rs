@@ -23,6 +23,13 @@ pub(crate) struct Committing {
     synced: Option<u64>,
 }
 
+impl Committing {
+    /// Of an object, for nobody.
+    fn of(node: NodeId) -> Committing {
+        Committing { call: None, node, handle: None, closes: false, below: None, synced: None }
+    }
+}
+
 /// # Cost
 /// 1 round trip, behind the writes that are on their way, and the server's disk.
 pub(crate) fn file(
@@ -80,8 +87,7 @@ pub(crate) fn directory(
 /// Brings a directory to the server's disk.
 pub(crate) fn of_directory(client: &mut Client, node: NodeId, number: u64) -> Result<(), Errno> {
     let commit = Tcommit { target: client.target(node, None)?, scope: CommitScope::File };
-    let synced = Some(number);
-    let committing = Committing { call: None, node, handle: None, closes: false, below: None, synced };
+    let committing = Committing { synced: Some(number), ..Committing::of(node) };
     client.send(Request::Commit(commit), Pending::Commit(committing));
     Ok(())
 }
@@ -101,7 +107,7 @@ fn send(
     let commit = Tcommit { target, scope };
     let is_all = scope == CommitScope::Filesystem && client.requests.is_numbered();
     let below = is_all.then(|| client.requests.next_number());
-    let committing = Committing { call: Some(call), node, handle, closes: false, below, synced: None };
+    let committing = Committing { call: Some(call), handle, below, ..Committing::of(node) };
     client.send(Request::Commit(commit), Pending::Commit(committing));
     Ok(())
 }
@@ -111,7 +117,7 @@ pub(crate) fn closing(client: &mut Client, call: CallId, node: NodeId, handle: H
     let target = client.target(node, Some(handle))?;
     let commit = Tcommit { target, scope: CommitScope::Data };
     let committing =
-        Committing { call: Some(call), node, handle: Some(handle), closes: true, below: None, synced: None };
+        Committing { call: Some(call), handle: Some(handle), closes: true, ..Committing::of(node) };
     client.send(Request::Commit(commit), Pending::Commit(committing));
     Ok(())
 }
@@ -120,7 +126,7 @@ pub(crate) fn closing(client: &mut Client, call: CallId, node: NodeId, handle: H
 pub(crate) fn ahead(client: &mut Client, node: NodeId) {
     let Ok(target) = client.target(node, None) else { return };
     let commit = Tcommit { target, scope: CommitScope::Data };
-    let committing = Committing { call: None, node, handle: None, closes: false, below: None, synced: None };
+    let committing = Committing::of(node);
     client.send(Request::Commit(commit), Pending::Commit(committing));
 }
 

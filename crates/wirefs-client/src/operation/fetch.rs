@@ -39,9 +39,7 @@ impl Fetching {
     pub(crate) fn opens(&self) -> bool {
         self.opens
     }
-}
 
-impl Fetching {
     pub(crate) fn restart(&mut self) -> bool {
         self.at = self.start;
         true
