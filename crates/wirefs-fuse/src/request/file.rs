@@ -1,6 +1,6 @@
 //! Operands of the calls about open files.
 
-use super::Decoded;
+use super::{Decoded, lock};
 use crate::abi;
 use crate::answer::Expects;
 use crate::operands::{Misshapen, Operands};
@@ -76,8 +76,8 @@ pub(super) fn release(node: NodeId, mut operands: Operands<'_>) -> Decoded<'_> {
     let handle = Handle(operands.u64()?);
     operands.skip(4)?;
     let flags = operands.u32()?;
-    let owner = operands.u64()?;
-    let flock_owner = (flags & abi::RELEASE_FLOCK_UNLOCK != 0).then_some(owner);
+    operands.skip(8)?;
+    let flock_owner = (flags & abi::RELEASE_FLOCK_UNLOCK != 0).then(|| lock::flock_owner(handle));
     Ok((Call::Release { node, handle, flock_owner }, Expects::Done))
 }
 

@@ -30,8 +30,16 @@ fn lock(mut operands: Operands<'_>) -> Result<Lock, Misshapen> {
         return Err(Misshapen);
     }
     let end = if end >= abi::lock::OFFSET_MAX { u64::MAX } else { end };
-    let family = if flock { LockFamily::Flock } else { LockFamily::Posix };
+    let (family, owner) =
+        if flock { (LockFamily::Flock, flock_owner(handle)) } else { (LockFamily::Posix, owner) };
     Ok(Lock { handle, owner, family, range: LockRange { kind, start, end, pid } })
+}
+
+/// Who holds a `flock` lock: the open file. What the kernel gives as owner is its `struct file`'s address, hashed
+/// (`fuse_lock_owner_id` in `fs/fuse/file.c`); the next open file may stand at the same one before the release of this one is
+/// read, and that would take its lock away.
+pub(super) fn flock_owner(handle: Handle) -> u64 {
+    handle.0
 }
 
 pub(super) fn getlk(node: NodeId, operands: Operands<'_>) -> Decoded<'_> {

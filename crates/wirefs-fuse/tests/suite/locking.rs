@@ -50,3 +50,19 @@ fn a_lock_in_the_way_is_named() {
     assert_eq!(rustix::process::fcntl_getlk(&file, &range).unwrap(), None);
     assert!(mounted.memory.was_asked("Getlk"));
 }
+
+/// The kernel names the holder by where its open file stands in memory, and the next one may stand there before the
+/// release of this one is read.
+#[test]
+fn a_lock_outlives_the_release_of_an_earlier_open_file() {
+    let mounted = Mounted::new();
+    let path = mounted.path("file");
+    let other = File::create(&path).unwrap();
+    for _ in 0..500 {
+        let holder = File::open(&path).unwrap();
+        flock(&holder, FlockOperation::LockExclusive).unwrap();
+        for _ in 0..4 {
+            assert_eq!(flock(&other, FlockOperation::NonBlockingLockExclusive), Err(Errno::WOULDBLOCK));
+        }
+    }
+}

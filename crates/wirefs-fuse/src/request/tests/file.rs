@@ -84,7 +84,7 @@ fn open_files_are_flushed_synced_and_closed() {
     );
     let release = |flock_owner| Call::Release { node, handle, flock_owner };
     expect(18, "0102030400000000 02000000 00000000 9900000000000000", release(None), Expects::Done);
-    expect(18, "0102030400000000 02000000 02000000 9900000000000000", release(Some(owner)), Expects::Done);
+    expect(18, "0102030400000000 02000000 02000000 9900000000000000", release(Some(handle.0)), Expects::Done);
     let fsync = |data_only| Call::Fsync { node, handle, data_only };
     expect(20, "0102030400000000 01000000 00000000", fsync(true), Expects::Done);
     expect(20, "0102030400000000 00000000 00000000", fsync(false), Expects::Done);

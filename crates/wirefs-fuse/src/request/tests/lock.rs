@@ -11,25 +11,26 @@ fn lock(end: &str, kind: &str, flags: &str) -> String {
 #[test]
 fn flock_and_posix_locks_are_told_apart() {
     let (node, handle, owner) = (NODE, HANDLE, 0x99);
+    let of_the_open_file = HANDLE.0;
     let range = |kind, end| LockRange { kind, start: 10, end, pid: 77 };
-    let setlk = |family, range, wait| Call::Setlk { node, handle, owner, family, range, wait };
+    let setlk = |owner, family, range, wait| Call::Setlk { node, handle, owner, family, range, wait };
     let to_the_end = "ffffffffffffff7f";
     expect(
         32,
         &lock("1300000000000000", "01000000", "00000000"),
-        setlk(LockFamily::Posix, range(LockKind::Write, 19), false),
+        setlk(owner, LockFamily::Posix, range(LockKind::Write, 19), false),
         Expects::Done,
     );
     expect(
         33,
         &lock(to_the_end, "00000000", "01000000"),
-        setlk(LockFamily::Flock, range(LockKind::Read, u64::MAX), true),
+        setlk(of_the_open_file, LockFamily::Flock, range(LockKind::Read, u64::MAX), true),
         Expects::Done,
     );
     expect(
         32,
         &lock(to_the_end, "02000000", "01000000"),
-        setlk(LockFamily::Flock, range(LockKind::Unlock, u64::MAX), false),
+        setlk(of_the_open_file, LockFamily::Flock, range(LockKind::Unlock, u64::MAX), false),
         Expects::Done,
     );
     let getlk = Call::Getlk {
