@@ -60,6 +60,11 @@ impl Gathered {
         self.bytes
     }
 
+    /// The file reaches so far once it is sent.
+    pub(super) fn reaches(&self) -> u64 {
+        self.stretches.iter().map(Stretch::end).max().unwrap_or_default()
+    }
+
     /// Hands it over to be sent.
     pub(super) fn take(&mut self) -> Vec<Stretch> {
         self.bytes = 0;

@@ -93,8 +93,9 @@ impl Files {
 
     /// The size that the file has for its writers when the server says `size`, behind the writes that it answered.
     pub(crate) fn size_for_writers(&self, node: NodeId, size: u64) -> u64 {
-        let end = self.contents.get(&node).and_then(|contents| contents.ends.last_key_value());
-        end.map_or(size, |(end, _)| size.max(*end))
+        let Some(contents) = self.contents.get(&node) else { return size };
+        let sent = contents.ends.last_key_value().map_or(0, |(end, _)| *end);
+        size.max(sent).max(contents.gathered.reaches())
     }
 
     /// Each open file of the node that may write tells of this error until an `fsync` through it has told it for good. Where there is
