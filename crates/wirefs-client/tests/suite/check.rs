@@ -2,11 +2,11 @@
 //! own changes that the tree did not have yet.
 
 use crate::history::Object;
-use crate::program::{Busy, Deed, NAMES, Play, entry_of, is_gone};
+use crate::program::{Busy, Deed, NAMES, OpenFile, Play, entry_of, is_gone};
 use crate::world::Applied;
 use std::collections::BTreeSet;
 use std::ops::Range;
-use wirefs_client::call::{Answer, Listed};
+use wirefs_client::call::{Answer, Handle, Listed, NodeId};
 use wirefs_op::message::put::PutMode;
 use wirefs_op::{Errno, FileId, Kind, Request, Stat, Time};
 
@@ -122,17 +122,20 @@ impl Play {
                     "made something else"
                 );
             }
-            Deed::Read { node, offset, count, .. } => {
+            Deed::Read { node, handle, offset, count } => {
                 let Answer::Data(read) = answer else { panic!("{answer:?}") };
                 let start = *offset as usize;
-                self.check_file(seat, busy, self.kernels[seat].files[node], |view| {
+                let since = self.as_opened(seat, *node, Some(*handle)).unwrap_or(busy.at);
+                self.check_file(seat, busy, (self.kernels[seat].files[node], since), |view| {
                     let end = view.data.len().min(start + *count as usize);
                     view.data.get(start.min(end)..end) == Some(read.as_ref())
                 });
             }
             Deed::Getattr { node } => {
-                let Answer::Attr(stat, _) = answer else { panic!("{answer:?}") };
-                self.check_attributes(seat, busy, self.kernels[seat].files[node], stat);
+                let Answer::Attr(stat, ttl) = answer else { panic!("{answer:?}") };
+                let as_opened = self.as_opened(seat, *node, None).filter(|_| ttl.is_zero());
+                let file = (self.kernels[seat].files[node], as_opened.unwrap_or(busy.at));
+                self.check_attributes(seat, busy, file, stat);
             }
             Deed::Set { node, .. } => {
                 let Answer::Attr(stat, _) = answer else { panic!("{answer:?}") };
@@ -175,7 +178,7 @@ impl Play {
             // A file that was opened for reading from what was known has no fd that would outlive its name.
             Deed::Close { node, handle, .. } => {
                 let mut open = self.kernels[seat].handles.iter();
-                let writes = open.any(|(_, open, writes)| open == handle && *writes);
+                let writes = open.any(|open| open.handle == *handle && open.writes);
                 (self.cuts || !writes) && is_gone(errno) && moved(node)
             }
             Deed::Lookup { .. } | Deed::Opendir { .. } | Deed::Readdir { .. } => false,
@@ -235,11 +238,22 @@ impl Play {
 
     fn check_entry(&self, seat: usize, busy: &Busy, answer: &Answer) {
         if let Some(entry) = entry_of(answer).filter(|entry| !entry.attr_ttl.is_zero()) {
-            self.check_attributes(seat, busy, entry.stat.id, &entry.stat);
+            self.check_attributes(seat, busy, (entry.stat.id, busy.at), &entry.stat);
         }
     }
 
-    fn check_attributes(&self, seat: usize, busy: &Busy, file: FileId, stat: &Stat) {
+    /// When the file was opened that others took from its name and that may show what it was then (SEMANTICS, "Unlinked open files"):
+    /// the open file, or any of the node. What is leased is told of before.
+    fn as_opened(&self, seat: usize, node: NodeId, handle: Option<Handle>) -> Option<Time> {
+        let kernel = &self.kernels[seat];
+        if self.window.is_zero() || !self.was_moved(kernel.files[&node]) {
+            return None;
+        }
+        let is_it = |open: &&OpenFile| open.node == node && handle.is_none_or(|handle| open.handle == handle);
+        kernel.handles.iter().filter(is_it).map(|open| open.asked).min()
+    }
+
+    fn check_attributes(&self, seat: usize, busy: &Busy, file: (FileId, Time), stat: &Stat) {
         if stat.kind == Kind::File {
             self.check_file(seat, busy, file, |view| {
                 view.data.len() as u64 == stat.size && view.mode == stat.mode
@@ -247,14 +261,20 @@ impl Play {
         }
     }
 
-    /// Whether the file may look so: in one of the states that may be believed, with the own changes that it has not.
-    fn check_file(&self, seat: usize, busy: &Busy, file: FileId, is_so: impl Fn(&View) -> bool) {
+    /// Whether the file may look so: in one of the states that may be believed since then, with the own changes that it has not.
+    fn check_file(
+        &self,
+        seat: usize,
+        busy: &Busy,
+        (file, since): (FileId, Time),
+        is_so: impl Fn(&View) -> bool,
+    ) {
         if self.cuts {
             return;
         }
         let own = self.own_of(seat, file);
         let object = |state: usize| self.world.history.0[state].1.objects.get(&file);
-        let states = self.states(self.believed(busy.at), self.world.now);
+        let states = self.states(self.believed(since), self.world.now);
         let version = |state: usize| object(state).map(|object| object.stat.version);
         let states = self.world.without_own(seat, busy.at, states, |a, b| version(a) == version(b));
         let possible = states.into_iter().any(|state| {
@@ -275,7 +295,7 @@ impl Play {
             })
         });
         if !possible {
-            let from = self.believed(busy.at);
+            let from = self.believed(since);
             for state in self.states(Time(from.0.saturating_sub(400_000_000)), self.world.now) {
                 let (at, state) = &self.world.history.0[state];
                 if let Some(object) = state.objects.get(&file) {

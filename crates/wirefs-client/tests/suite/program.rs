@@ -77,12 +77,22 @@ pub(crate) struct Busy {
     pub(crate) floors: BTreeMap<(FileId, Vec<u8>), usize>,
 }
 
+/// An open file of one kernel.
+#[derive(Clone, Copy)]
+pub(crate) struct OpenFile {
+    pub(crate) node: NodeId,
+    pub(crate) handle: Handle,
+    pub(crate) writes: bool,
+    /// When it was asked to be opened.
+    pub(crate) asked: Time,
+}
+
 /// What one kernel knows.
 #[derive(Default)]
 pub(crate) struct Kernel {
     pub(crate) files: BTreeMap<NodeId, FileId>,
     lookups: BTreeMap<NodeId, u64>,
-    pub(crate) handles: Vec<(NodeId, Handle, bool)>,
+    pub(crate) handles: Vec<OpenFile>,
     directories: Vec<(NodeId, Handle)>,
     threads: Vec<Option<Busy>>,
     uses: BTreeMap<NodeId, u32>,

@@ -2,7 +2,7 @@
 
 use crate::check::runs;
 use crate::deeds::readdir;
-use crate::program::{Busy, Deed, Play, entry_of};
+use crate::program::{Busy, Deed, OpenFile, Play, entry_of};
 use wirefs_client::call::{Answer, Entry, NodeId};
 use wirefs_op::message::put::PutMode;
 use wirefs_op::{FileId, Request};
@@ -40,10 +40,11 @@ impl Play {
         }
         match (busy.deed, answer) {
             (Deed::Open { node, write }, Answer::Opened(handle, _)) => {
-                self.kernels[seat].handles.push((node, handle, write));
+                self.kernels[seat].handles.push(OpenFile { node, handle, writes: write, asked: busy.at });
             }
             (Deed::Names { opens: true, .. }, Answer::Created(entry, handle, _)) => {
-                self.kernels[seat].handles.push((entry.node, handle, true));
+                let made = OpenFile { node: entry.node, handle, writes: true, asked: busy.at };
+                self.kernels[seat].handles.push(made);
             }
             (Deed::Write { node, .. }, _) | (Deed::Set { node, .. }, _) => {
                 self.kernels[seat].writing.remove(&node);

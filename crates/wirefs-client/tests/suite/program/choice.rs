@@ -2,7 +2,7 @@
 
 use crate::check::OwnChange;
 use crate::deeds::{READ, READ_WRITE, create, getattr, write};
-use crate::program::{Busy, Deed, NAMES, Play};
+use crate::program::{Busy, Deed, NAMES, OpenFile, Play};
 use wirefs_client::call::{Call, Handle, NodeId};
 use wirefs_op::{FileId, Kind, SetStat};
 
@@ -92,15 +92,17 @@ impl Play {
                 let how = if write { READ_WRITE } else { READ };
                 self.start(seat, thread, Deed::Open { node, write }, node, Call::Open { node, how });
             }
-            (12..16, Some((node, handle, _))) => {
+            (12..16, Some(OpenFile { node, handle, .. })) => {
                 let offset = self.world.dice.one_of(&[0, 0, 0, 100, 5000, 65536]);
                 let count = self.world.dice.one_of(&[300_000, 4096, 10, 70_000]);
                 let deed = Deed::Read { node, handle, offset, count };
                 self.start(seat, thread, deed, node, Call::Read { node, handle, offset, count });
             }
-            (16..20, Some((node, handle, true))) => self.write(seat, thread, node, handle),
+            (16..20, Some(OpenFile { node, handle, writes: true, .. })) => {
+                self.write(seat, thread, node, handle)
+            }
             (20, _) if is_file => self.set(seat, thread, node),
-            (21, Some((node, handle, _))) => self.close(seat, thread, at, node, handle),
+            (21, Some(OpenFile { node, handle, .. })) => self.close(seat, thread, at, node, handle),
             (22, _) => self.forget(seat, node),
             _ => self.start(seat, thread, Deed::Getattr { node }, node, getattr(node)),
         }
@@ -165,7 +167,7 @@ impl Play {
     fn forget(&mut self, seat: usize, node: NodeId) {
         let kernel = &mut self.kernels[seat];
         let used = kernel.uses.get(&node).is_some_and(|uses| *uses > 0)
-            || kernel.handles.iter().any(|(open, ..)| *open == node);
+            || kernel.handles.iter().any(|open| open.node == node);
         if used {
             return;
         }

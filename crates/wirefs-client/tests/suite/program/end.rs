@@ -3,7 +3,7 @@
 use crate::check::{Seen, runs};
 use crate::deeds::{READ, data, handle, listing, readdir};
 use crate::history::Snapshot;
-use crate::program::{NAMES, Play, entry_of};
+use crate::program::{NAMES, OpenFile, Play, entry_of};
 use std::time::Duration;
 use wirefs_client::Fate;
 use wirefs_client::call::{Call, Entry};
@@ -17,7 +17,7 @@ impl Play {
             for (node, handle) in std::mem::take(&mut self.kernels[seat].directories) {
                 self.world.ask(seat, Call::Releasedir { node, handle });
             }
-            for (node, handle, _) in std::mem::take(&mut self.kernels[seat].handles) {
+            for OpenFile { node, handle, .. } in std::mem::take(&mut self.kernels[seat].handles) {
                 self.world.ask(seat, Call::Flush { node, handle, owner: 1 });
                 self.world.ask(seat, Call::Release { node, handle, flock_owner: None });
             }
