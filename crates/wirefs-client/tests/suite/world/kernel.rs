@@ -62,6 +62,8 @@ pub(crate) struct Kernel {
     /// Counts what is forgotten.
     clock: u64,
     forgotten: BTreeMap<NodeId, u64>,
+    /// When a name was moved to these places by the kernel itself.
+    moved: BTreeMap<(NodeId, Vec<u8>), Time>,
 }
 
 fn matter(call: &Call<'_>) -> Option<Matter> {
@@ -264,9 +266,11 @@ impl Kernel {
                 }
                 if let Some(moved) = moved.filter(|_| !asked.forgotten.contains(to)) {
                     self.names.insert(to.clone(), moved);
+                    self.moved.insert(to.clone(), now);
                 }
                 if let Some(other) = other.filter(|_| *is_exchange && !asked.forgotten.contains(from)) {
                     self.names.insert(from.clone(), other);
+                    self.moved.insert(from.clone(), now);
                 }
             }
             Matter::Rename { .. } => {}
@@ -378,6 +382,11 @@ impl World {
         let known = Time(self.now.0.saturating_sub(self.delays.kernel.1 * 1000));
         for ((parent, name), believed) in &kernel.names {
             let Some(dir) = kernel.ids.get(parent).filter(|_| self.now < believed.until) else { continue };
+            // The answer to a rename brings no time for which the name is to be believed: where others moved it on before that answer, the
+            // kernel is told right behind it, since it holds both directories until then (`fs/fuse/dir.c`, `fuse_reverse_inval_entry`).
+            if kernel.moved.get(&(*parent, name.clone())).is_some_and(|at| *at >= known) {
+                continue;
+            }
             let what = believed.what.and_then(|node| kernel.ids.get(&node)).copied();
             let meant = |state: usize| self.history.0[state].1.name(*dir, name);
             let mut states = self.without_own(seat, known, last..last + 1, |a, b| meant(a) == meant(b));
