@@ -274,7 +274,10 @@ impl Directories {
         let old = before.and(directory.find(name)).copied();
         let is_same = before.is_some() && old.map(Stat::unleased) == stat.copied().map(Stat::unleased);
         let is_promised = stat.is_some_and(|stat| stat.leased) && old.is_some_and(|old| !old.leased);
-        if !is_same || is_promised {
+        // What was recalled of the object since the old entry's time would be passed over by the new one's.
+        let is_recalled = |old: &Stat| before.is_some_and(|before| self.outdated.is_since(old.id, before.at));
+        let is_taken_back = old.is_some_and(|old| old.leased && is_recalled(&old));
+        if !is_same || is_promised || is_taken_back {
             directory.patches.insert(name.to_vec(), stat.copied());
         }
         let singles = directory.singles();

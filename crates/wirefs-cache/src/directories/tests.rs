@@ -185,6 +185,16 @@ fn attributes_that_are_taken_back_are_not_leased_in_listings_from_before() {
 }
 
 #[test]
+fn a_name_that_is_confirmed_does_not_make_attributes_count_that_were_taken_back() {
+    let mut dirs = Directories::default();
+    dirs.found(ROOT, b"a", Some(&leased(1)), LEASED, &leases(60));
+    dirs.outdate(stat(1, Kind::File).id, Time(60));
+    dirs.found(ROOT, b"a", Some(&stat(1, Kind::File)), Known { at: Time(65), leased: true }, &leases(70));
+    let Found::Entry(entry) = dirs.find(ROOT, b"a", &leases(70)) else { panic!("it is there") };
+    assert!(entry.name.leased && !entry.attributes.leased, "the reply did not promise the attributes");
+}
+
+#[test]
 fn single_leased_names_are_known_without_a_listing() {
     let mut dirs = Directories::default();
     dirs.found(ROOT, b"a", Some(&leased(1)), LEASED, &leases(60));

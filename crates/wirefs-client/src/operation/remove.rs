@@ -12,6 +12,8 @@ pub(crate) struct Removing {
     call: CallId,
     parent: NodeId,
     name: Vec<u8>,
+    /// What it meant when it was to go.
+    node: Option<NodeId>,
 }
 
 impl Removing {
@@ -35,22 +37,30 @@ pub(crate) fn start(
     }
     let place = client.place(parent, name)?;
     open::keep_alive(client, parent, name);
-    let removing = Removing { call, parent, name: name.to_vec() };
+    let removing = Removing { call, parent, name: name.to_vec(), node: client.names.child(parent, name) };
     client.send(Request::Remove(Tremove { place, directory }), Pending::Remove(removing));
     Ok(())
 }
 
 pub(crate) fn finish(client: &mut Client, removing: Removing, sent: Time, removed: Rremove) {
-    let Removing { call, parent, name } = removing;
+    let Removing { call, parent, name, node } = removing;
     let now = client.now;
-    if let Some(node) = client.names.unlink(parent, &name) {
+    let meant = client.names.child(parent, &name);
+    if let Some(meant) = meant {
         // Link count and ctime changed; nobody said to what.
-        attributes::changed(client, node, None, sent);
-        client.directories.doubt(node);
-        super::session::unnamed(client, node);
+        attributes::changed(client, meant, None, sent);
+        client.directories.doubt(meant);
     }
-    let known = client.known_own(parent, &name, removed.dir.as_ref(), sent);
-    client.directories.removed(parent, &name, known, now);
+    if meant == node {
+        if let Some(node) = client.names.unlink(parent, &name) {
+            super::session::unnamed(client, node);
+        }
+        let known = client.known_own(parent, &name, removed.dir.as_ref(), sent);
+        client.directories.removed(parent, &name, known, now);
+    } else {
+        // It was given anew meanwhile, before the removal or behind it: where the reply was lost, a lookup overtakes what was done long ago.
+        client.directories.changed(parent, now);
+    }
     attributes::changed(client, parent, removed.dir.as_ref(), sent);
     super::list::renew(client, parent);
     client.answer(call, Answer::Done);

@@ -8,7 +8,7 @@ use std::time::Duration;
 const UNSTEADY: Delays = Delays { wire: (1_000, 60_000), server: (0, 30_000), kernel: (0, 0) };
 
 /// Seeds that found something once, by mode and by whether connections break. They always run.
-const KEPT: [(&str, bool, u64); 17] = [
+const KEPT: [(&str, bool, u64); 19] = [
     // A lookup overtaken by an own creation took the new file its only name.
     ("window", true, 166),
     // Contents were believed for as long as own changes were under way.
@@ -41,6 +41,10 @@ const KEPT: [(&str, bool, u64); 17] = [
     ("lazy=4k", false, 49),
     // Two clients renamed one name after each other: the kernel of the first is told right behind its answer.
     ("lease", false, 722),
+    // A name that was confirmed while its object was under recall made what a listing had said of the object count again.
+    ("lease", true, 1274),
+    // A removal whose reply was lost took away what others had put there since.
+    ("window", true, 716),
 ];
 
 /// The seeds to run: `WIREFS_SEED` is one, `WIREFS_SEEDS` how many from 0 on, the kept ones first.
