@@ -207,6 +207,8 @@ fn may_go_ahead(client: &Client, node: NodeId) -> bool {
 /// What the caller sees at once: the data, and the size.
 fn took_local_effect(client: &mut Client, node: NodeId, offset: u64, data: &Bytes, is_ahead: bool) {
     let end = offset + data.len() as u64;
+    // What came ahead of who reads it, of a file that was open already, is not what it is kept for from now on.
+    client.used_ahead(node);
     if is_ahead {
         client.shows_own(node);
     }

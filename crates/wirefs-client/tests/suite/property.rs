@@ -8,7 +8,7 @@ use std::time::Duration;
 const UNSTEADY: Delays = Delays { wire: (1_000, 60_000), server: (0, 30_000), kernel: (0, 0) };
 
 /// Seeds that found something once, by mode and by whether connections break. They always run.
-const KEPT: [(&str, bool, u64); 19] = [
+const KEPT: [(&str, bool, u64); 20] = [
     // A lookup overtaken by an own creation took the new file its only name.
     ("window", true, 166),
     // Contents were believed for as long as own changes were under way.
@@ -45,6 +45,8 @@ const KEPT: [(&str, bool, u64); 19] = [
     ("lease", true, 1274),
     // A removal whose reply was lost took away what others had put there since.
     ("window", true, 716),
+    // An empty file that came ahead, and was written since, was kept with all of its contents for who reads it first.
+    ("lease", false, 2259),
 ];
 
 /// The seeds to run: `WIREFS_SEED` is one, `WIREFS_SEEDS` how many from 0 on, the kept ones first.
