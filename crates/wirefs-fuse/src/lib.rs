@@ -43,6 +43,7 @@ mod device;
 mod inbox;
 mod init;
 mod mount;
+mod nearness;
 mod notifier;
 mod operands;
 mod reply;

@@ -4,6 +4,7 @@ use crate::answer::{Expects, encode_error};
 use crate::device::{Connection, Device, Received};
 use crate::inbox::Inbox;
 use crate::init::{self, Agreed, Offer, Outcome};
+use crate::nearness::{self, Nearness};
 use crate::notifier::Notifier;
 use crate::reply::Reply;
 use crate::request::{self, Body, Header, Malformed};
@@ -216,11 +217,13 @@ struct Server {
 impl Server {
     fn serve(self) -> io::Result<Ended> {
         let mut inbox = Inbox::new(self.agreed.write_bytes_max);
+        let mut near = Nearness::default();
         loop {
             let (head, rest) = inbox.room();
             match self.connection.receive(self.lane, head, rest)? {
                 Received::Request(bytes) => {
-                    inbox.open(bytes, |request| self.dispatch(request.decode(self.agreed.dialect())));
+                    let agreed = self.agreed.dialect();
+                    inbox.open(bytes, |request| self.dispatch(request.decode(agreed), &mut near));
                 }
                 Received::Nothing => {}
                 Received::Unmounted => return Ok(Ended::Unmounted),
@@ -233,7 +236,7 @@ impl Server {
         Reply::new(&self.connection, self.lane, call, expects, ROOT, None)
     }
 
-    fn dispatch(&self, request: Result<(Header, Body<'_>), Malformed>) {
+    fn dispatch(&self, request: Result<(Header, Body<'_>), Malformed>, near: &mut Nearness) {
         let (header, body) = match request {
             Ok(request) => request,
             Err(Malformed { call: Some(call) }) => return drop(self.reply(call, Expects::Done)),
@@ -248,6 +251,10 @@ impl Server {
                 };
                 let reply = Reply::new(&self.connection, self.lane, id, expects, node, lookup);
                 self.call(caller, call, reply);
+                // Behind the answer, which is not to wait for it.
+                if near.called(caller.pid, &call) {
+                    nearness::go_to(caller.pid);
+                }
             }
             Body::Forgets(forgets) => {
                 for forget in forgets {
