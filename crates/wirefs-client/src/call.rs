@@ -45,6 +45,13 @@ pub struct OpenHow {
     pub sync: bool,
 }
 
+impl OpenHow {
+    /// Whether nothing is changed by opening it or through it.
+    pub fn only_reads(self) -> bool {
+        !self.write && !self.truncate
+    }
+}
+
 /// The bytes of a write.
 #[derive(Clone, Copy, Debug)]
 pub enum WriteData<'a> {
@@ -202,6 +209,8 @@ pub struct Entry {
 pub enum PageCache {
     /// Keep what it has: nothing changed since.
     Keep,
+    /// The same; and `close` of a descriptor of it asks nothing: no [`Call::Flush`] comes, of this open file.
+    Quiet,
     /// Drop what it has.
     Drop,
     /// Keep no pages: each read comes to us (still allowing mmap).

@@ -3,6 +3,7 @@
 mod contents;
 mod directory;
 mod gathered;
+mod lockers;
 mod memory;
 mod open;
 mod private;

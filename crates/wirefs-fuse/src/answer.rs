@@ -181,11 +181,12 @@ pub(crate) fn decide_pages(answer: &mut Answer, maps_unkept: bool) {
     }
 }
 
-/// Never NOFLUSH, not even for readers: FLUSH is how the POSIX locks of who closes fall (`fuse_setlk` leaves the unlocking
-/// of a close to it), those taken through other descriptors of the file too.
+/// NOFLUSH only where that was answered: FLUSH is how the POSIX locks of who closes fall (`fuse_setlk` leaves the unlocking of
+/// a close to it), those taken through other descriptors of the file too.
 fn file_flags(cache: PageCache) -> u32 {
     match cache {
         PageCache::Keep => opened::KEEP_CACHE,
+        PageCache::Quiet => opened::KEEP_CACHE | opened::NOFLUSH,
         PageCache::Drop | PageCache::Avoid => 0,
         PageCache::Bypass => opened::DIRECT_IO | opened::PARALLEL_DIRECT_WRITES,
     }
@@ -194,7 +195,7 @@ fn file_flags(cache: PageCache) -> u32 {
 /// A listing is cached by the kernel only when it may be kept: what it would gather for itself it cannot check.
 fn directory_flags(cache: PageCache) -> u32 {
     match cache {
-        PageCache::Keep => opened::KEEP_CACHE | opened::CACHE_DIR,
+        PageCache::Keep | PageCache::Quiet => opened::KEEP_CACHE | opened::CACHE_DIR,
         PageCache::Drop | PageCache::Bypass | PageCache::Avoid => 0,
     }
 }

@@ -2,8 +2,9 @@
 
 use crate::call::{CallId, Handle};
 use crate::files::gathered::Gathered;
+use crate::files::lockers::Lockers;
 use crate::files::uncommitted::Uncommitted;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use wirefs_cache::{Known, Ranges};
 use wirefs_op::Time;
 
@@ -90,6 +91,6 @@ pub(crate) struct Contents {
     pub(super) kernel_emptied: Option<Time>,
     /// The open file whose own copy was changed last.
     pub(crate) written_by: Option<Handle>,
-    /// Owners that took POSIX locks.
-    pub(crate) lock_owners: BTreeSet<u64>,
+    /// Who locks it.
+    pub(crate) lockers: Lockers,
 }

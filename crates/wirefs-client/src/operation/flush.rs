@@ -36,7 +36,7 @@ pub(crate) fn drained(
     handle: Handle,
     owner: u64,
 ) -> Result<(), Errno> {
-    if client.files.contents(node).lock_owners.remove(&owner) {
+    if client.files.contents(node).lockers.leaves(owner) {
         lock::release_all(client, node, handle, owner);
     }
     // Told and not taken: this may be the copy of a descriptor that a child closes when it executes a program, whose result

@@ -85,7 +85,7 @@ pub(crate) fn set(
         return client.answer(call, Answer::Done);
     }
     if family == LockFamily::Posix {
-        client.files.contents(node).lock_owners.insert(owner);
+        client.files.locks_through(node, owner, handle);
     }
     ask(client, Locks::key(node, family), Asked::Lock { call, handle, owner, range, waits: wait });
 }
@@ -333,6 +333,14 @@ const ALL: LockRange = LockRange { kind: LockKind::Unlock, start: 0, end: u64::M
 /// A descriptor is closed: its owner's POSIX locks on the file fall, as POSIX has it.
 pub(crate) fn release_all(client: &mut Client, node: NodeId, handle: Handle, owner: u64) {
     release(client, node, handle, Wanted { owner, family: LockFamily::Posix, range: ALL });
+}
+
+/// An open file is gone. Whose last lock on the file was taken through it has closed it, though nobody may have said so.
+pub(crate) fn release_unheard(client: &mut Client, node: NodeId, handle: Handle) {
+    for owner in client.files.lockers_through(node, handle) {
+        client.files.contents(node).lockers.leaves(owner);
+        release_all(client, node, handle, owner);
+    }
 }
 
 /// An open file is gone: so is its flock.

@@ -159,9 +159,17 @@ fn opened(
     let uncached = is_uncached(client, how);
     let trust = client.trust();
     let pages = client.files.page_cache(node, uncached, sent, &trust);
-    let is_moving = !uncached && client.files.is_moving(node, client.now);
-    let pages = if is_moving { PageCache::Avoid } else { pages };
+    let pages = match pages {
+        _ if !uncached && client.files.is_moving(node, client.now) => PageCache::Avoid,
+        PageCache::Keep if closes_quietly(client, node, how) => PageCache::Quiet,
+        _ => pages,
+    };
     client.answer(call, Answer::Opened(handle, pages));
+}
+
+/// Whether nobody needs to hear of each descriptor that is closed: nothing is written through it, and nobody has locked the file.
+fn closes_quietly(client: &Client, node: NodeId, how: OpenHow) -> bool {
+    how.only_reads() && client.config.mode.takes_leases() && !client.files.was_locked(node)
 }
 
 pub(crate) fn finish_reading(client: &mut Client, opening: Opening, sent: Time, got: Rget, last: bool) {

@@ -22,6 +22,7 @@ pub(crate) fn file(
     if let Some(owner) = flock_owner {
         lock::release_flock(client, node, handle, owner);
     }
+    lock::release_unheard(client, node, handle);
     lock::closes(client, node, handle);
     session::publish(client, node, handle, Then::Nobody);
     forget(client, handle);

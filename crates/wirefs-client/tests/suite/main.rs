@@ -22,6 +22,7 @@ mod opens;
 mod pages;
 mod program;
 mod property;
+mod quiet;
 mod recalls;
 mod remounts;
 mod replaced;

@@ -30,7 +30,7 @@ impl Kernel {
             (Matter::Contents(node, offset), Answer::Data(data)) if !asked.is_vain => {
                 self.pages.entry(*node).or_default().insert(*offset, data.clone());
             }
-            (Matter::Open(_), Answer::Opened(_, PageCache::Keep)) => {}
+            (Matter::Open(_), Answer::Opened(_, PageCache::Keep | PageCache::Quiet)) => {}
             (Matter::Open(node), _) => self.drop_pages(*node),
             (Matter::Write(node, end), Answer::Count(_)) => {
                 if let Some((_, size)) = self.dated.get_mut(node) {

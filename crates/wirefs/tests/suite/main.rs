@@ -25,4 +25,5 @@ mod quarantine;
 mod readme;
 mod semantics;
 mod started_again;
+mod warm;
 mod world;

@@ -242,7 +242,7 @@ impl Kernel {
                 }
             }
             Matter::Open(node) => {
-                if !matches!(answer, Answer::Opened(_, PageCache::Keep)) {
+                if !matches!(answer, Answer::Opened(_, PageCache::Keep | PageCache::Quiet)) {
                     self.pages.remove(node);
                     self.reads_in_vain(*node);
                 }
