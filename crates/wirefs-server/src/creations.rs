@@ -85,7 +85,7 @@ impl Creations {
             _ => return,
         };
         let Some(fd) = self.fd_of(target) else { return };
-        let writes = keeps.as_ref().is_some_and(|mode| mode.has(PutMode::DATA));
+        let writes = keeps.as_ref().is_some_and(|mode| mode.has(PutMode::DATA) || mode.has(PutMode::SYNC));
         if writes || target.path.is_root() {
             target.fd = fd;
             if let Some(mode) = keeps {

@@ -3,6 +3,7 @@
 mod alone;
 mod attaching;
 mod conversation;
+mod fence;
 mod job;
 mod lane;
 mod lease;

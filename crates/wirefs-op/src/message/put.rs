@@ -70,6 +70,15 @@ wire_struct! {
     }
 }
 
+impl Tput {
+    /// Whether it does nothing but wait for stable storage: what is behind it in the line waits for it
+    /// ([`FEATURE_BARRIERS`](crate::message::version::FEATURE_BARRIERS)).
+    pub fn is_barrier(&self) -> bool {
+        let opening = PutMode::MORE.and(PutMode::READ).and(PutMode::WRITE);
+        self.mode.without(opening) == PutMode::SYNC
+    }
+}
+
 wire_struct! {
     /// `Rput tag[2] fd[2] count[4] offset[8] before[8] stat[opt] dir[opt]`
     pub struct Rput {

@@ -21,6 +21,11 @@ pub const FEATURE_LEDGER: u64 = 2;
 /// agreed on is there Ralone.
 pub const FEATURE_ALONE: u64 = 4;
 
+/// Feature: a Tput that does nothing but SYNC is a barrier ([`Tput::is_barrier`](crate::message::put::Tput::is_barrier)): no change behind
+/// it begins before all that came before it is on stable storage, as far as it is the object's, and no contents change if that
+/// fails. Only together with [`FEATURE_LEDGER`].
+pub const FEATURE_BARRIERS: u64 = 8;
+
 /// Names a session, whatever connections it lives through. Chosen at random by the client; who knows it owns the
 /// session, so it is a secret between the two.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -71,7 +76,7 @@ wire_struct! {
         /// [`VERSION`], or what a later edition calls itself.
         version: Text,
         /// Optional parts of the protocol that the client knows, a bit each: [`FEATURE_LEASES`], [`FEATURE_LEDGER`],
-        /// [`FEATURE_ALONE`]. Others are ignored.
+        /// [`FEATURE_ALONE`], [`FEATURE_BARRIERS`]. Others are ignored.
         features: u64,
         /// The session to open or to resume.
         session: SessionId,

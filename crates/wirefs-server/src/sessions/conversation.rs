@@ -25,7 +25,7 @@ use wirefs_op::message::error::Rerror;
 use wirefs_op::message::number::Tnumber;
 use wirefs_op::message::ping::Rping;
 use wirefs_op::message::version::{
-    FEATURE_ALONE, FEATURE_LEASES, FEATURE_LEDGER, Rversion, SessionId, Tversion, VERSION,
+    FEATURE_ALONE, FEATURE_BARRIERS, FEATURE_LEASES, FEATURE_LEDGER, Rversion, SessionId, Tversion, VERSION,
 };
 use wirefs_op::wire::Text;
 use wirefs_op::{Errno, NOTAG, Reply, Request, Tag, Time, TreePath};
@@ -338,7 +338,13 @@ impl Sessions {
         let ledger = known && asked.features & FEATURE_LEDGER != 0;
         let alone = ledger && asked.features & FEATURE_ALONE != 0;
         (conversation.leases, conversation.ledger, conversation.alone) = (leases, ledger, alone);
-        let agreed = [(leases, FEATURE_LEASES), (ledger, FEATURE_LEDGER), (alone, FEATURE_ALONE)];
+        let barriers = ledger && asked.features & FEATURE_BARRIERS != 0;
+        let agreed = [
+            (leases, FEATURE_LEASES),
+            (ledger, FEATURE_LEDGER),
+            (alone, FEATURE_ALONE),
+            (barriers, FEATURE_BARRIERS),
+        ];
         let mut answer = Rversion {
             msize: u32::try_from(msize).unwrap_or(u32::MAX),
             version: Text::new(if known { VERSION } else { UNKNOWN }),
@@ -379,6 +385,7 @@ impl Sessions {
         if owner.ledger.answered(told.answered, told.number).is_err() {
             return Err(PeerFault::StrayNumber(told.number));
         }
+        owner.fence.heard(told);
         if self.keeps_notes {
             self.outputs.push_back(Output::Note(owner.id, Note::Answered(told.answered)));
         }

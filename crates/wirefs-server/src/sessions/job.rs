@@ -1,7 +1,7 @@
 //! The requests that are being worked on, from admission to the end of the work.
 
 use super::conversation::{Conversation, Outstanding};
-use super::{ConnectionKey, Output, Sessions};
+use super::{ConnectionKey, Output, Sessions, fence};
 use crate::blame::PeerFault;
 use crate::creations::UnknownCreation;
 use crate::ledger::{StrayNumber, Verdict};
@@ -82,6 +82,8 @@ pub(super) struct Pending {
     /// Whether others may name by the number what it creates.
     pub(super) is_creation: bool,
     pub(super) is_lock: bool,
+    /// Those behind it begin when it is over.
+    is_barrier: bool,
     /// What it is about ([`repeat::about`]), of a change that has a number.
     pub(super) about: u64,
     /// Another process had begun it.
@@ -148,6 +150,7 @@ impl Sessions {
                 if is_creation {
                     owner.note_creation(number, &reply);
                 }
+                owner.fence.saw(Some(number), fence::is_barrier(&request), &reply);
                 self.outputs.push_back(Output::Reply { connection, tag, reply: *reply });
                 return Ok(());
             }
@@ -171,6 +174,7 @@ impl Sessions {
             number,
             is_creation,
             is_lock: matches!(request, Request::Lock(_)),
+            is_barrier: fence::is_barrier(&request),
             about,
             undecided,
             order,
@@ -232,13 +236,19 @@ impl Sessions {
         }));
     }
 
-    /// Hands a job out for the first time, or answers that what it names was never created.
+    /// Hands a job out for the first time, or answers that what it names was never created, or what it relies on failed.
     fn begin(&mut self, key: JobKey, mut request: Request) {
-        let owner = self.jobs.get(&key).and_then(|pending| self.sessions.get(&pending.session));
-        match owner.map_or(Ok(()), |owner| owner.creations.resolve(&mut request)) {
+        let pending = self.jobs.get(&key);
+        let owner = pending.and_then(|pending| self.sessions.get(&pending.session));
+        let number = pending.and_then(|pending| pending.number);
+        let begins = owner.map_or(Ok(()), |owner| match owner.fence.passes(number, &request) {
+            true => owner.creations.resolve(&mut request).map_err(|UnknownCreation| Errno::Stale),
+            false => Err(Errno::Io),
+        });
+        match begins {
             Ok(()) => self.execute(key, request),
-            Err(UnknownCreation) => {
-                self.answered(key, Reply::Error(Rerror::from(Errno::Stale)));
+            Err(errno) => {
+                self.answered(key, Reply::Error(Rerror::from(errno)));
                 self.strike(key);
             }
         }
@@ -262,9 +272,9 @@ impl Sessions {
     }
 
     /// The job goes on without its turn ([`TurnPassed`](super::Input::TurnPassed)). A creation keeps it until it has its
-    /// reply, which those behind it may need to be understood.
+    /// reply, which those behind it may need to be understood; a barrier because it is one.
     pub(super) fn turn_passed_early(&mut self, key: JobKey) {
-        if self.jobs.get(&key).is_some_and(|pending| !pending.is_creation) {
+        if self.jobs.get(&key).is_some_and(|pending| !pending.is_creation && !pending.is_barrier) {
             self.is_overtaken(key);
             self.turn_passed(key);
         }
@@ -284,6 +294,9 @@ impl Sessions {
     pub(super) fn answered(&mut self, key: JobKey, mut reply: Reply) {
         self.settle(key, &reply);
         if let Some(pending) = self.jobs.get(&key) {
+            if let Some(owner) = self.sessions.get_mut(&pending.session) {
+                owner.fence.saw(pending.number, pending.is_barrier, &reply);
+            }
             if pending.is_moved {
                 unlease(&mut reply);
             }

@@ -1,5 +1,6 @@
 //! Sessions: opened by a client's Tversion, resumed by another, ended when nobody came back in time.
 
+use super::fence::Fence;
 use super::lane::Lane;
 use super::{ConnectionKey, Output, Sessions};
 use crate::blame::Parting;
@@ -27,6 +28,8 @@ pub(super) struct Session {
     /// Attaches that the tree has not answered.
     pub(super) attaching: usize,
     pub(super) lane: Lane,
+    /// What must not happen since a barrier has failed.
+    pub(super) fence: Fence,
     pub(super) ledger: Ledger,
     /// What its changes have created, where it may name that before it knows it.
     pub(super) creations: Creations,
@@ -127,6 +130,7 @@ impl Sessions {
             known_to_tree: false,
             attaching: 0,
             lane: Lane::default(),
+            fence: Fence::default(),
             creations: noted.as_ref().map(|noted| noted.created.clone()).unwrap_or_default(),
             ledger: noted.map(Ledger::from).unwrap_or_default(),
             holder: None,

@@ -1,6 +1,7 @@
 //! One test per rule of the sessions, and properties over random interleavings.
 
 mod alone;
+mod barriers;
 mod flushes;
 mod interleavings;
 mod leases;

@@ -271,6 +271,12 @@ pub(super) fn put_bytes(offset: u64, count: usize) -> Request {
     })
 }
 
+/// A Tput that does nothing but wait for stable storage.
+pub(super) fn barrier() -> Request {
+    let Request::Put(put) = put_bytes(0, 0) else { unreachable!("it is one") };
+    Request::Put(Tput { mode: PutMode::SYNC, ..put })
+}
+
 pub(super) fn commit() -> Request {
     Request::Commit(Tcommit { target: Target::at(TreePath::root()), scope: CommitScope::File })
 }
