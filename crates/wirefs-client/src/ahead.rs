@@ -281,6 +281,7 @@ impl Client {
             self.ask_room();
         } else {
             (self.ahead.is_alone, self.ahead.shares) = (false, Some(told.serial));
+            self.rollback.forget();
             self.end_lent();
             self.share();
         }

@@ -14,6 +14,7 @@ use crate::operation::write::Throttled;
 use crate::operation::{self, Pending};
 use crate::predict;
 use crate::requests::{Outstanding, Requests};
+use crate::rollback::Rollback;
 use crate::status::Counters;
 use crate::stored::Stored;
 use crate::streams::Streams;
@@ -74,6 +75,8 @@ pub struct Attachment {
     /// Where it keeps a ledger of changes, so that those whose reply was lost can be sent again: above which numbers the session
     /// goes on.
     pub ledger: Option<u64>,
+    /// Whether what comes behind a barrier waits for it there.
+    pub has_barriers: bool,
     /// On what terms it leases; `None` where it does not, or was not asked to.
     pub leases: Option<Terms>,
 }
@@ -176,6 +179,7 @@ pub struct Client {
     pub(crate) is_redone: bool,
     pub(crate) locks: Locks,
     pub(crate) synced: Synced,
+    pub(crate) rollback: Rollback,
     /// The file system's figures, and as of when.
     pub(crate) figures: Option<(FsStat, Time)>,
     calls: BTreeMap<CallId, Time>,
@@ -216,6 +220,7 @@ impl Client {
             is_redone: false,
             locks: Locks::default(),
             synced: Synced::default(),
+            rollback: Rollback::default(),
             figures: None,
             calls: BTreeMap::new(),
             abandoned: BTreeSet::new(),
@@ -438,7 +443,7 @@ impl Client {
         if self.config.journal && self.requests.is_numbered() && request.is_change() {
             self.issue(request, |_| pending);
         } else {
-            self.watch_directories(&request);
+            self.watch_syncs(&request);
             self.counters.count(&request);
             self.requests.wait(self.now, request, pending);
         }

@@ -24,6 +24,7 @@ mod present;
 mod recall;
 mod redone;
 mod requests;
+mod rollback;
 mod shelved;
 mod status;
 mod stored;

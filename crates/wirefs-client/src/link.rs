@@ -73,7 +73,8 @@ impl Client {
         self.link.losses += 1;
         self.leases_lost();
         self.alone_lost();
-        self.synced.changed();
+        self.synced.forget();
+        self.rollback.forget();
         self.end_lent();
         for pending in self.requests.interrupted() {
             operation::give_up(self, pending, Errno::Io);

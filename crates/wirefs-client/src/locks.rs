@@ -92,6 +92,11 @@ impl Locks {
         self.files.range(first..=Key { is_flock: true, ..first }).map(|(key, _)| *key).collect()
     }
 
+    /// Whether somebody here holds what keeps others from `wanted`.
+    pub(crate) fn is_excluded(&self, key: Key, wanted: LockRange) -> bool {
+        self.files.get(&key).is_some_and(|file| file.is_excluded(wanted))
+    }
+
     /// Files with a lent lock, or one that is asked for.
     pub(crate) fn lent(&self) -> usize {
         self.files.values().filter(|file| !file.is_exact()).count()

@@ -4,6 +4,7 @@ pub(crate) mod access;
 pub(crate) mod allocate;
 pub(crate) mod as_opened;
 pub(crate) mod attributes;
+pub(crate) mod barrier;
 pub(crate) mod commit;
 pub(crate) mod concerned;
 pub(crate) mod confirm;
@@ -76,6 +77,8 @@ pub(crate) enum Pending {
     Copy(copy::Copying),
     Seek(CallId),
     Commit(commit::Committing),
+    /// What comes behind it goes on without it.
+    Barrier(barrier::Barrier),
     /// A copy takes the place of its file.
     Publish(publish::Publishing),
     /// What it took the place of, for which nobody waits.
@@ -97,6 +100,7 @@ impl Pending {
             | Pending::Setattr(_)
             | Pending::ReadExactly(_)
             | Pending::Write(_)
+            | Pending::Barrier(_)
             | Pending::Confirm(_) => true,
             _ => false,
         }
@@ -107,7 +111,11 @@ impl Pending {
     pub(crate) fn outlives_deadline(&self) -> bool {
         match self {
             Pending::Write(writing) => writing.is_background(),
-            Pending::Close(_) | Pending::Confirm(_) | Pending::Displaced(_) | Pending::Unlock(_) => true,
+            Pending::Close(_)
+            | Pending::Confirm(_)
+            | Pending::Barrier(_)
+            | Pending::Displaced(_)
+            | Pending::Unlock(_) => true,
             Pending::Ignore
             | Pending::Room
             | Pending::Durable(_)
@@ -169,6 +177,7 @@ impl Pending {
             | Pending::Copy(_)
             | Pending::Seek(_)
             | Pending::Commit(_)
+            | Pending::Barrier(_)
             | Pending::Confirm(_)
             | Pending::Displaced(_)
             | Pending::Publish(_) => true,
@@ -404,6 +413,7 @@ pub(crate) fn finish(client: &mut Client, outstanding: Outstanding, reply: Reply
         (Pending::Displaced(p), Reply::Remove(r)) => displaced::removed(client, p, sent, r),
         (Pending::Displaced(p), Reply::Rename(r)) => displaced::kept(client, p, sent, &r),
         (Pending::Commit(p), Reply::Commit(r)) => commit::finish(client, p, order, r),
+        (Pending::Barrier(_), Reply::Put(_)) => barrier::finish(client),
         (Pending::Confirm(number), reply) => confirm::finish(client, number, sent, &request, &reply),
         (Pending::Room, Reply::Statfs(r)) => {
             client.figures = Some((r.figures, sent));
@@ -459,6 +469,7 @@ pub(crate) fn fail(client: &mut Client, pending: Pending, errno: Errno) {
         Pending::Allocate(p) => allocate::failed(client, p, errno),
         Pending::Copy(p) => copy::failed(client, p, errno),
         Pending::Commit(p) => commit::failed(client, p, errno),
+        Pending::Barrier(p) => barrier::failed(client, p, errno),
         Pending::Publish(p) => publish::failed(client, p, errno),
         Pending::Displaced(p) => displaced::failed(client, p, errno),
         Pending::Confirm(number) => confirm::failed(client, number, errno),

@@ -193,7 +193,7 @@ impl Client {
             self.output(Output::Journal(number, request.encode(NOTAG)));
         }
         self.ahead.changes();
-        self.watch_directories(&request);
+        self.watch_syncs(&request);
         self.counters.count(&request);
         let issued = self.requests.issue(self.now, request, pending(number));
         debug_assert_eq!(issued, number, "it was the next");

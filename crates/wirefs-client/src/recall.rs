@@ -25,7 +25,7 @@ impl Client {
     /// The server takes something back.
     pub(crate) fn recalled(&mut self, recall: Rrecall) {
         self.note_others();
-        self.synced.changed();
+        self.synced.forget();
         let mut items: Vec<Item> = recall.items.iter().map(item).collect();
         let meant =
             recall.items.iter().filter(|item| item.name.is_some()).filter_map(|item| self.meant_by(item));

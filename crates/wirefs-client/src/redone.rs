@@ -88,7 +88,7 @@ impl Client {
         // Nothing is given up: the server, as far as it knows the session, knows it by these changes.
         self.requests.attached(Some(next), true);
         let is_settled = |number: u64, pending: &Pending| {
-            again.contains_key(&number) || matches!(pending, Pending::Confirm(_))
+            again.contains_key(&number) || matches!(pending, Pending::Confirm(_) | Pending::Barrier(_))
         };
         let departure = self.outgoing.departs(now);
         let settled = self.requests.take_settled(now, departure, is_settled);
@@ -99,7 +99,11 @@ impl Client {
         for outstanding in settled {
             // INVARIANT: what is foreseen was in the journal, and could be followed: else it is kept aside as what failed.
             let fate = outstanding.number.and_then(|number| again.remove(&number));
-            let fate = fate.unwrap_or_else(|| Again::Answered(Box::new(refused())));
+            let fate = fate.unwrap_or_else(|| match outstanding.pending {
+                // The disk has everything.
+                Pending::Barrier(_) => Again::Done(None),
+                _ => Again::Answered(Box::new(refused())),
+            });
             let reply = reply(&outstanding.request, fate);
             operation::finish(self, outstanding, reply, true);
         }

@@ -131,7 +131,9 @@ pub(crate) fn lane(request: &Request) -> Lane {
 pub(crate) fn is_repeatable(request: &Request) -> bool {
     match request {
         Request::Put(put) => {
-            !put.mode.has(PutMode::CREATE) && !put.mode.has(PutMode::APPEND) && !put.mode.has(PutMode::REMOVE)
+            let is_made = [PutMode::CREATE, PutMode::APPEND, PutMode::REMOVE];
+            // What it was to bring to the disk may be lost.
+            !is_made.into_iter().any(|mode| put.mode.has(mode)) && !put.is_barrier()
         }
         Request::Remove(_)
         | Request::Rename(_)
@@ -173,6 +175,13 @@ impl Requests {
     /// All changes with lower numbers are answered.
     pub(crate) fn answered_below(&self) -> u64 {
         self.numbers.answered_below()
+    }
+
+    /// A barrier has failed, and what is sent from now on does not rely on it: says so.
+    pub(crate) fn heard(&mut self) -> Option<Request> {
+        let next = self.waiting.iter().find(|waiting| waiting.request.is_change());
+        let given = next.and_then(|waiting| waiting.number);
+        self.numbers.is_agreed().then(|| Request::Number(self.numbers.tell(given)))
     }
 
     /// Queues a change under its number, which it has from now on.
@@ -356,8 +365,10 @@ impl Requests {
         self.numbers.attached(ledger, is_known);
         let mut given_up = Vec::new();
         if ledger.is_none() || !is_known {
+            let mut is_behind = false;
             for waiting in std::mem::take(&mut self.waiting) {
-                if waiting.number.is_none() || is_repeatable(&waiting.request) {
+                is_behind |= matches!(&waiting.request, Request::Put(put) if put.is_barrier());
+                if waiting.number.is_none() || is_repeatable(&waiting.request) && !is_behind {
                     self.waiting.push_back(Waiting { number: None, ..waiting });
                 } else {
                     let Waiting { request, pending, number, .. } = waiting;

@@ -5,15 +5,18 @@
 
 use crate::call::{Answer, CallId};
 use crate::core::Client;
-use crate::operation::commit;
+use crate::operation::{barrier, commit};
+use crate::rollback;
 use std::collections::{BTreeMap, BTreeSet};
 use wirefs_cache::NodeId;
 use wirefs_op::message::put::PutMode;
 use wirefs_op::message::xattr::XattrAction;
-use wirefs_op::{Errno, Request};
+use wirefs_op::{Errno, Request, TreePath};
 
 /// Directories of which is remembered that programs sync them, at most.
 const WANTED_MAX: usize = 64;
+/// Rollback journals of which is remembered that their names have changed, at most.
+const JOURNALS_MAX: usize = 16;
 
 /// How far the server's disk has a directory as it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,14 +32,40 @@ enum Current {
 pub(crate) struct Synced {
     wanted: BTreeSet<NodeId>,
     current: BTreeMap<NodeId, Current>,
+    /// Of these directories, the rollback journals that were made, changed or removed since: by their paths, since nothing else changes
+    /// in between.
+    journals: BTreeMap<NodeId, BTreeSet<TreePath>>,
     under_way: BTreeMap<u64, (NodeId, Vec<CallId>)>,
     next: u64,
 }
 
 impl Synced {
     /// Names or attributes have changed.
-    pub(crate) fn changed(&mut self) {
+    pub(crate) fn forget(&mut self) {
         self.current.clear();
+        self.journals.clear();
+    }
+
+    /// The rollback journal at this path was made, changed or removed.
+    fn journal_changed(&mut self, path: &TreePath) {
+        for dir in self.current.keys() {
+            self.journals.entry(*dir).or_default().insert(path.clone());
+        }
+        if self.journals.values().any(|paths| paths.len() > JOURNALS_MAX) {
+            self.forget();
+        }
+    }
+
+    /// The rollback journals of a directory at `path` that were changed since.
+    fn journals_of(&self, dir: NodeId, path: &TreePath) -> Vec<TreePath> {
+        let is_in = |journal: &&TreePath| journal.split_last().is_none_or(|(parent, _)| parent == *path);
+        self.journals
+            .get(&dir)
+            .into_iter()
+            .flatten()
+            .filter(|journal| is_in(journal) || *journal == path)
+            .cloned()
+            .collect()
     }
 
     fn want(&mut self, dir: NodeId) {
@@ -49,6 +78,7 @@ impl Synced {
     fn begins(&mut self, dir: NodeId, call: Option<CallId>) -> u64 {
         self.next += 1;
         self.current.insert(dir, Current::Asked(self.next));
+        self.journals.remove(&dir);
         self.under_way.insert(self.next, (dir, call.into_iter().collect()));
         self.next
     }
@@ -61,9 +91,24 @@ impl Synced {
                 true => self.current.insert(dir, Current::Done),
                 false => self.current.remove(&dir),
             };
+            if !is_done {
+                self.journals.remove(&dir);
+            }
         }
         calls
     }
+}
+
+/// The rollback journal that a change makes, removes or changes the attributes of, if it does nothing else.
+fn journal_of(request: &Request) -> Option<&TreePath> {
+    let path = match request {
+        Request::Put(put) if !put.mode.has(PutMode::REMOVE) && !put.mode.has(PutMode::NAMELESS) => {
+            &put.target.path
+        }
+        Request::Remove(remove) => &remove.place.path,
+        _ => return None,
+    };
+    path.names().next_back().is_some_and(rollback::is_journal).then_some(path)
 }
 
 /// Whether a change may be one of a directory: of its names or attributes.
@@ -93,10 +138,30 @@ fn may_concern_directory(request: &Request) -> bool {
 
 impl Client {
     /// A request is about to be sent.
-    pub(crate) fn watch_directories(&mut self, request: &Request) {
+    pub(crate) fn watch_syncs(&mut self, request: &Request) {
+        self.watch_rollback(request);
         if may_concern_directory(request) {
-            self.synced.changed();
+            match journal_of(request) {
+                Some(journal) => self.synced.journal_changed(journal),
+                None => self.synced.forget(),
+            }
         }
+    }
+
+    /// The rollback journals of a directory that were made, changed or removed since it was brought to the server's disk.
+    fn journals_since(&self, dir: NodeId) -> Vec<TreePath> {
+        let path = self.names.path(dir);
+        path.map(|path| self.synced.journals_of(dir, &path)).unwrap_or_default()
+    }
+
+    /// Sends a barrier for a directory in which nothing has changed but one rollback journal's name, if that is enough.
+    fn order_directory(&mut self, dir: NodeId, journals: &[TreePath]) -> bool {
+        let ([journal], Some(Current::Done)) = (journals, self.synced.current.get(&dir)) else {
+            return false;
+        };
+        let name = journal.names().next_back().map(<[u8]>::to_vec);
+        let order = name.and_then(|name| self.orders_name(dir, &name));
+        order.is_some_and(|order| barrier::send(self, (dir, None), order).is_ok())
     }
 
     /// Syncs a directory on a mount that is alone; false where it is to be done as everywhere.
@@ -105,7 +170,12 @@ impl Client {
             return false;
         }
         self.synced.want(dir);
-        match self.synced.current.get(&dir).copied() {
+        let journals = self.journals_since(dir);
+        if self.order_directory(dir, &journals) {
+            self.answer_journaled(call, Answer::Done);
+            return true;
+        }
+        match self.synced.current.get(&dir).copied().filter(|_| journals.is_empty()) {
             Some(Current::Done) => self.answer(call, Answer::Done),
             Some(Current::Asked(number)) => {
                 if let Some((_, calls)) = self.synced.under_way.get_mut(&number) {
@@ -127,7 +197,11 @@ impl Client {
         let has_name = !self.names.links(node).is_empty();
         let dir = self.names.parent(node);
         let is_wanted = has_name && self.synced.wanted.contains(&dir);
-        if !is_wanted || self.synced.current.contains_key(&dir) || !self.can_be_ahead(dir) {
+        let is_current = self.synced.current.contains_key(&dir) && {
+            let own = self.names.path(node);
+            !self.journals_since(dir).iter().any(|journal| Some(journal) == own.as_ref())
+        };
+        if !is_wanted || is_current || !self.can_be_ahead(dir) {
             return;
         }
         let number = self.synced.begins(dir, None);

@@ -33,8 +33,8 @@ mod wire;
 pub use gate::{Gate, GatePlan};
 pub use handshake::ConnectError;
 pub use journal::{
-    Brought, JournalPlan, JournalStatus, Kept, KeptChange, LeftJournal, LeftState, Progress, Recovered,
-    Stays, kept_changes, kept_in, left_journals,
+    Brought, FsyncWaits, JournalPlan, JournalStatus, Kept, KeptChange, LeftJournal, LeftState, Progress,
+    Recovered, Stays, kept_changes, kept_in, left_journals,
 };
 pub use local::LocalDial;
 pub use status::MountStatus;

@@ -59,10 +59,14 @@ fn without_fd(target: Target) -> Target {
 }
 
 /// A file without a name is there only while it is open: it stays so until the session ends. What is written waits for the disk once,
-/// at the end.
+/// at the end; but a barrier is one for those behind it here too.
 fn closed(put: Tput) -> Tput {
     let opening = PutMode::MORE.and(PutMode::READ).and(PutMode::WRITE);
-    let dropped = if put.mode.has(PutMode::NAMELESS) { PutMode::SYNC } else { opening.and(PutMode::SYNC) };
+    let dropped = match put.mode {
+        _ if put.is_barrier() => opening,
+        mode if mode.has(PutMode::NAMELESS) => PutMode::SYNC,
+        _ => opening.and(PutMode::SYNC),
+    };
     Tput { target: without_fd(put.target), mode: PutMode(put.mode.0 & !dropped.0), ..put }
 }
 
@@ -151,6 +155,9 @@ fn written(put: &Tput) -> String {
         parts.push(format!("append {} bytes", put.data.0.len()));
     } else if put.mode.has(PutMode::DATA) {
         parts.push(format!("write {} bytes at {}", put.data.0.len(), put.offset));
+    }
+    if put.is_barrier() {
+        parts.push("wait for the server's disk".to_owned());
     }
     if parts.is_empty() { "open or close".to_owned() } else { parts.join(", ") }
 }

@@ -200,7 +200,7 @@ pub(crate) struct Mount {
     /// Keep none: each change waits for the server
     #[arg(long, conflicts_with = "journal")]
     pub(crate) no_journal: bool,
-    /// Whose disk fsync waits for; the journal's needs a journal [default: server]
+    /// What fsync waits for; the journal's disk needs a journal [default: server]
     #[arg(long, value_name = "WHERE")]
     pub(crate) fsync: Option<Fsync>,
     /// Let other users of this machine in

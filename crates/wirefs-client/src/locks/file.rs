@@ -120,6 +120,11 @@ impl FileLocks {
         matches!(self.state, State::Exact)
     }
 
+    /// Whether an owner here holds what keeps others from `wanted`.
+    pub(super) fn is_excluded(&self, wanted: LockRange) -> bool {
+        self.held.values().any(|held| held.conflict(wanted).is_some())
+    }
+
     /// Whether nothing is held or wanted, and nothing worth remembering known.
     pub(super) fn is_forgettable(&self, now: Time) -> bool {
         let is_idle = self.held.is_empty() && self.queued.is_empty() && self.under_way.is_empty();

@@ -4,7 +4,7 @@ use crate::call::{Answer, CallId, Handle};
 use crate::core::Client;
 use crate::files::Drained;
 use crate::operation::publish::Then;
-use crate::operation::{Pending, gather, session, uncommitted};
+use crate::operation::{Pending, barrier, gather, session, uncommitted};
 use wirefs_cache::{NodeId, ROOT};
 use wirefs_op::message::commit::{CommitScope, Rcommit, Tcommit};
 use wirefs_op::{Errno, Request};
@@ -31,7 +31,8 @@ impl Committing {
 }
 
 /// # Cost
-/// 1 round trip, behind the writes that are on their way, and the server's disk.
+/// 1 round trip, behind the writes that are on their way, and the server's disk. Of a rollback journal that is not committed, the local disk
+/// alone ([`crate::rollback`]).
 pub(crate) fn file(
     client: &mut Client,
     call: CallId,
@@ -43,6 +44,10 @@ pub(crate) fn file(
         return Ok(());
     }
     if is_answered_here(client) {
+        return here(client, call, Some(handle));
+    }
+    if let Some(database) = client.orders_for(node) {
+        barrier::send(client, (node, Some(handle)), (node, database))?;
         return here(client, call, Some(handle));
     }
     let scope = if data_only { CommitScope::Data } else { CommitScope::File };
@@ -58,7 +63,7 @@ fn is_answered_here(client: &Client) -> bool {
 
 /// # Cost
 /// The local disk. The server's is asked for within 5 s, so that the journal ends somewhere.
-fn here(client: &mut Client, call: CallId, handle: Option<Handle>) -> Result<(), Errno> {
+pub(crate) fn here(client: &mut Client, call: CallId, handle: Option<Handle>) -> Result<(), Errno> {
     if let Some(errno) = handle.and_then(|handle| client.files.take_error(handle)) {
         return Err(errno);
     }

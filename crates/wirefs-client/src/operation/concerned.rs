@@ -58,6 +58,7 @@ fn concerned(pending: &Pending) -> Concerned {
         | Pending::Withdraw(_)
         | Pending::Seek(_)
         | Pending::Commit(_)
+        | Pending::Barrier(_)
         | Pending::Publish(_)
         | Pending::Confirm(_)
         | Pending::Room

@@ -80,8 +80,7 @@ impl Numbers {
             return Turn::Waits;
         }
         if self.implied != Some(given) || given - self.told >= TOLD_AGAIN && answered > self.told {
-            (self.implied, self.told) = (Some(given), answered);
-            return Turn::Behind(Tnumber { number: given, answered });
+            return Turn::Behind(self.tell(Some(given)));
         }
         if given - self.told >= LEDGER_MAX {
             return Turn::Waits;
@@ -91,6 +90,14 @@ impl Numbers {
         self.next = self.next.max(given + 1);
         self.implied = Some(given + 1);
         Turn::Goes
+    }
+
+    /// What the server is told of what is answered, before the change of this number goes out, or a new one.
+    pub(super) fn tell(&mut self, given: Option<u64>) -> Tnumber {
+        let number = given.unwrap_or(self.next);
+        let answered = self.unanswered.first().map_or(number, |lowest| number.min(*lowest));
+        (self.implied, self.told) = (Some(number), answered);
+        Tnumber { number, answered }
     }
 
     /// The reply has come, or nobody wants it any more.

@@ -75,6 +75,7 @@ fn attachment(boot: u64, leases: Option<Leases>) -> Attachment {
         read_only: false,
         boot: BootId(boot),
         ledger: None,
+        has_barriers: false,
         leases,
     }
 }

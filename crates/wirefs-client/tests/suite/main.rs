@@ -26,6 +26,7 @@ mod quiet;
 mod recalls;
 mod remounts;
 mod replaced;
+mod rollback;
 mod streams;
 mod syncs;
 mod top;

@@ -21,6 +21,7 @@ use wirefs_client::call::{Answer, Call, CallId, Caller, Invalidate, NodeId};
 use wirefs_client::{Client, Config, Lane, Output};
 use wirefs_model::{Dice, ModelTree};
 use wirefs_op::message::attach::Watch;
+use wirefs_op::message::error::Rerror;
 use wirefs_op::message::version::{BootId, SessionId};
 use wirefs_op::{Errno, FileId, Reply, Request, Tag, Time};
 use wirefs_server::{ConnectionKey, Input, Job, JobKey, Order, Replies, Sessions, Stopped, Terms, Tree};
@@ -114,6 +115,10 @@ pub(crate) struct World {
     pub(crate) damages: bool,
     /// The changes that were carried out.
     pub(crate) applied: Vec<Applied>,
+    /// The server's disk takes nothing: barriers and commits fail.
+    pub(crate) is_disk_broken: bool,
+    /// The changes that were begun, in that order.
+    pub(crate) line: Vec<Request>,
     /// The change whose reply the server is about to send.
     answering: Option<usize>,
     /// A connection that is not a seat's yet, and what it was told.
@@ -144,6 +149,10 @@ impl Replies for Collected {
         false
     }
     fn wait(&mut self) {}
+}
+
+fn broken() -> Reply {
+    Reply::Error(Rerror::from(Errno::Io))
 }
 
 /// What a tree replies to one request.
@@ -190,6 +199,8 @@ impl World {
             records: false,
             damages: false,
             applied: Vec::new(),
+            is_disk_broken: false,
+            line: Vec::new(),
             answering: None,
             arriving: None,
             log: Vec::new(),
@@ -462,9 +473,14 @@ impl World {
         }
         let replies = match job.request.clone() {
             Request::Lock(lock) => self.serve_lock(&job, &lock),
+            Request::Put(put) if self.is_disk_broken && put.is_barrier() => Some(vec![broken()]),
+            Request::Commit(_) if self.is_disk_broken => Some(vec![broken()]),
             _ => self.serve_job(&job),
         };
         let Some(replies) = replies else { return };
+        if job.order == Order::Change {
+            self.line.push(job.request.clone());
+        }
         let mut change = None;
         if self.records && job.order == Order::Change {
             self.snapshot();

@@ -3,7 +3,7 @@
 use super::MountPlan;
 use super::clock::Clock;
 use super::handshake::Attached;
-use super::journal::{Journal, Late};
+use super::journal::{FsyncWaits, Journal, Late};
 use super::notices::{Notice, Notices};
 use super::outlet::Outlet;
 use super::status::MountStatus;
@@ -99,7 +99,7 @@ impl Engine {
             name_ttl_max: None,
             journal: journal.is_some(),
             day,
-            fsync_here: plan.journal.as_ref().is_some_and(|journal| journal.answers_fsync),
+            fsync_here: plan.journal.as_ref().is_some_and(|journal| journal.fsync == FsyncWaits::Journal),
             host: HostName::new(rustix::system::uname().nodename().to_bytes()),
         };
         // Later than 0, up to which nothing is leased: what came with the tree is.

@@ -1,6 +1,7 @@
 //! Version and attach, before anything else goes over a new connection.
 
 use super::MountPlan;
+use super::journal::FsyncWaits;
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::sync::mpsc;
@@ -10,7 +11,7 @@ use wirefs_client::Attachment;
 use wirefs_op::limits::MESSAGE_BYTES_MAX;
 use wirefs_op::message::attach::Tattach;
 use wirefs_op::message::version::{
-    FEATURE_ALONE, FEATURE_LEASES, FEATURE_LEDGER, SessionId, Tversion, VERSION,
+    FEATURE_ALONE, FEATURE_BARRIERS, FEATURE_LEASES, FEATURE_LEDGER, SessionId, Tversion, VERSION,
 };
 use wirefs_op::wire::{Malformed, Text};
 use wirefs_op::{NOTAG, Reply, Request, Tag, TreePath};
@@ -93,7 +94,9 @@ fn features(plan: &MountPlan) -> u64 {
     let takes_leases = plan.mode.takes_leases();
     let is_ahead = takes_leases && plan.journal.as_ref().is_some_and(|journal| journal.keeps);
     let leases = if takes_leases { FEATURE_LEASES } else { 0 };
-    FEATURE_LEDGER | leases | if is_ahead { FEATURE_ALONE } else { 0 }
+    let waits_each = plan.journal.as_ref().is_none_or(|journal| journal.fsync == FsyncWaits::Each);
+    let barriers = if is_ahead && !waits_each { FEATURE_BARRIERS } else { 0 };
+    FEATURE_LEDGER | leases | barriers | if is_ahead { FEATURE_ALONE } else { 0 }
 }
 
 /// The same, with a choice of features.
@@ -145,6 +148,7 @@ pub(super) fn shake_hands_as(
             read_only: attach.read_only,
             boot: version.boot,
             ledger: (version.features & FEATURE_LEDGER != 0).then_some(version.number),
+            has_barriers: version.features & features & FEATURE_BARRIERS != 0,
             leases: attach.leases.filter(|_| version.features & features & FEATURE_LEASES != 0),
         };
         Ok((attachment, version.resumed, early))

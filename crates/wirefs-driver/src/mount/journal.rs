@@ -21,7 +21,7 @@ mod writer;
 pub use kept::{Kept, KeptChange, kept_changes, kept_in};
 pub(super) use late::Late;
 pub use left::{LeftJournal, LeftState, left_journals};
-pub use place::JournalPlan;
+pub use place::{FsyncWaits, JournalPlan};
 pub(super) use recover::recover_all;
 pub use recover::{Brought, Progress, Recovered, Stays};
 pub(super) use redo::Begun;

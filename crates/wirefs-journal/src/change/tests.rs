@@ -47,7 +47,11 @@ fn what_is_replayed_opens_nothing() {
     let put = replayed_put(created(more)).unwrap();
     assert_eq!((put.mode, put.target.fd), (PutMode::CREATE, NOFD));
     assert_eq!(put.create, created(more).create);
-    assert_eq!(replayed_put(Tput { mode: more, ..write("dir/open", "") }), None);
+    let opening = more.without(PutMode::SYNC);
+    assert_eq!(replayed_put(Tput { mode: opening, ..write("dir/open", "") }), None);
+    // A barrier is one for what is replayed behind it.
+    let put = replayed_put(Tput { mode: more, ..write("dir/open", "") }).unwrap();
+    assert_eq!((put.mode, put.target.fd), (PutMode::SYNC, NOFD));
 }
 
 #[test]

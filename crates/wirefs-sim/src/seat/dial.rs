@@ -124,6 +124,7 @@ impl World {
             read_only: attach.read_only,
             boot,
             ledger,
+            has_barriers: false,
             leases: attach.leases.filter(|_| leases),
         };
         let kept = attachment.leases.as_ref().map(|leases| leases.kept);

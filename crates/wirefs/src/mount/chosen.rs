@@ -58,8 +58,8 @@ pub(super) struct Chosen {
     pub(super) disk_bytes_max: Option<u64>,
     /// Whether changes go to a journal on disk, so that they are done before the server has them; `None`: where the mode can have one.
     journal: Option<bool>,
-    /// Whether `fsync` waits for that and not for the server's disk.
-    pub(super) fsync_here: bool,
+    /// What `fsync` waits for.
+    pub(super) fsync: Fsync,
     pub(super) threads: usize,
     pub(super) read_only: bool,
     pub(super) suid: bool,
@@ -87,7 +87,7 @@ impl Default for Chosen {
             cache_bytes_max: CACHE_BYTES_MAX,
             disk_bytes_max: Some(DISK_BYTES_MAX),
             journal: None,
-            fsync_here: false,
+            fsync: Fsync::default(),
             threads: std::thread::available_parallelism().map_or(2, usize::from).clamp(2, 8),
             read_only: false,
             suid: false,
@@ -123,8 +123,8 @@ impl Chosen {
         chosen.disk_bytes_max = disk.filter(|_| !arguments.no_cache);
         let journal = arguments.journal.then_some(true).or(arguments.no_journal.then_some(false));
         chosen.journal = journal.or(chosen.journal);
-        chosen.fsync_here = arguments.fsync.map_or(chosen.fsync_here, |fsync| fsync == Fsync::Journal);
-        if chosen.fsync_here && !chosen.keeps_journal() {
+        chosen.fsync = arguments.fsync.unwrap_or(chosen.fsync);
+        if chosen.fsync == Fsync::Journal && !chosen.keeps_journal() {
             return Err(failure(
                 "--fsync=journal: no journal is kept",
                 "mount in mode lease, and without --no-journal",
@@ -190,7 +190,7 @@ impl Chosen {
             "mode" => self.mode = Mode::parse(value)?,
             "deadline" => self.deadline = Some(parse_span(value)?),
             "cache" => self.cache_bytes_max = parse_size(value)?,
-            "fsync" => self.fsync_here = Fsync::from_str(value, false)? == Fsync::Journal,
+            "fsync" => self.fsync = Fsync::from_str(value, false)?,
             "cache_size" => self.disk_bytes_max = Some(parse_size(value)? as u64),
             "threads" => {
                 self.threads = number::<usize>(value)?;

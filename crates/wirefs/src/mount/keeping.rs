@@ -2,7 +2,7 @@
 //! keeps what it has changed until the server has it: below `$XDG_STATE_HOME/wirefs`.
 
 use wirefs_carrier::Source;
-use wirefs_driver::mount::{JournalPlan, StorePlan};
+use wirefs_driver::mount::{FsyncWaits, JournalPlan, StorePlan};
 use wirefs_store::place::name_of;
 
 use super::chosen::Chosen;
@@ -28,7 +28,7 @@ pub(crate) fn journal_of(source: &Source, text: &[u8], keeps: bool) -> Option<Jo
             user: rustix::process::geteuid().as_raw(),
             tell: recover::progress,
             keeps,
-            answers_fsync: false,
+            fsync: FsyncWaits::default(),
         }),
         Err(error) => {
             note!("wirefs: no journal is kept: {error}");

@@ -92,7 +92,7 @@ impl Origin {
             Origin::Peer(source, text) => {
                 let plan = plan(dial::of(&source, chosen)?, dial::path_below(&source));
                 let journal = keeping::journal_of(&source, &text, chosen.keeps_journal())
-                    .map(|plan| JournalPlan { answers_fsync: chosen.fsync_here, ..plan });
+                    .map(|plan| JournalPlan { fsync: chosen.fsync.into(), ..plan });
                 let plan = MountPlan { store: keeping::of(&source, chosen), journal, ..plan };
                 Ok(Reached { connected: dial::connect(plan, &source, chosen)?, server: None })
             }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use wirefs_client::{Attachment, Client, Config};
 use wirefs_op::message::attach::Tattach;
 use wirefs_op::message::version::{
-    FEATURE_ALONE, FEATURE_LEASES, FEATURE_LEDGER, SessionId, Tversion, VERSION,
+    FEATURE_ALONE, FEATURE_BARRIERS, FEATURE_LEASES, FEATURE_LEDGER, SessionId, Tversion, VERSION,
 };
 use wirefs_op::wire::Text;
 use wirefs_op::{NOTAG, Reply, Request, Tag, Time, TreePath};
@@ -31,7 +31,7 @@ impl World {
         self.arriving = Some((connection, Vec::new()));
         let features = FEATURE_LEDGER
             | if config.mode.takes_leases() { FEATURE_LEASES } else { 0 }
-            | if config.journal { FEATURE_ALONE } else { 0 };
+            | if config.journal { FEATURE_ALONE | FEATURE_BARRIERS } else { 0 };
         let hello = Tversion { msize: 1 << 20, version: Text::new(VERSION), features, session };
         let attach = Tattach { uname: Text::new(b"test"), path: TreePath::root() };
         self.handle(Input::Received(connection, Request::Version(hello).encode(NOTAG).to_body()));
@@ -53,6 +53,7 @@ impl World {
                         read_only: attach.read_only,
                         boot: BOOT,
                         ledger: Some(number),
+                        has_barriers: config.journal && !config.fsync_here,
                         leases: attach.leases,
                     });
                 }

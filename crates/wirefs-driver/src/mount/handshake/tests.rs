@@ -1,7 +1,7 @@
 //! What is agreed on with servers of several kinds, played over a carrier in memory.
 
 use super::*;
-use crate::mount::JournalPlan;
+use crate::mount::{FsyncWaits, JournalPlan};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
@@ -115,7 +115,7 @@ fn who_keeps_a_journal_wants_to_know_whether_it_is_alone() {
             user: 0,
             tell: |_| {},
             keeps,
-            answers_fsync: false,
+            fsync: FsyncWaits::Server,
         });
         features(&MountPlan { journal, ..plan(mode) }) & FEATURE_ALONE != 0
     };

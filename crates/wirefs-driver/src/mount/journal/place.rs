@@ -35,8 +35,20 @@ pub struct JournalPlan {
     pub tell: fn(Progress),
     /// Whether this mount keeps one. If not, what an earlier one left is brought to the server all the same.
     pub keeps: bool,
-    /// Whether `fsync` waits for it and not for the server's disk.
-    pub answers_fsync: bool,
+    /// What `fsync` waits for.
+    pub fsync: FsyncWaits,
+}
+
+/// What `fsync` waits for, where a journal is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum FsyncWaits {
+    /// The server's disk, each time.
+    Each,
+    /// The server's disk, but where it only orders what a program writes: the server sees to that then.
+    #[default]
+    Server,
+    /// The journal.
+    Journal,
 }
 
 impl JournalPlan {

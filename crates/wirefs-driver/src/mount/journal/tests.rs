@@ -58,7 +58,7 @@ impl Stage {
             user: 0,
             tell: |_| {},
             keeps: true,
-            answers_fsync: false,
+            fsync: FsyncWaits::Server,
         }
     }
 

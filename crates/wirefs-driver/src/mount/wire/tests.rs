@@ -44,6 +44,7 @@ fn attached(carrier: Carrier) -> Attached {
         read_only: false,
         boot: BootId(1),
         ledger: None,
+        has_barriers: false,
         leases: None,
     };
     Attached { carrier, attachment, resumed: false, early: Vec::new() }

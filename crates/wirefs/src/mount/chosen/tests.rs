@@ -38,8 +38,11 @@ fn values_are_read() {
 
 #[test]
 fn whose_disk_fsync_waits_for_is_read() {
-    assert!(chosen("journal,fsync=journal").unwrap().fsync_here);
-    assert!(!chosen("journal,fsync=journal,fsync=server").unwrap().fsync_here);
+    let waits = |options: &str| chosen(options).unwrap().fsync;
+    assert_eq!(waits("journal"), Fsync::Server);
+    assert_eq!(waits("journal,fsync=journal"), Fsync::Journal);
+    assert_eq!(waits("journal,fsync=journal,fsync=server"), Fsync::Server);
+    assert_eq!(waits("fsync=each"), Fsync::Each);
     assert!(chosen("fsync=never").is_err());
 }
 

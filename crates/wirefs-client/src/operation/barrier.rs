@@ -1,0 +1,56 @@
+//! Barriers: what is sent behind one is on the server's disk only if what came before it is, as far as it is about the same object
+//! (PROTOCOL.md, "Barriers"). Nobody waits for one.
+
+use crate::call::Handle;
+use crate::core::{Client, Lane};
+use crate::operation::Pending;
+use wirefs_cache::NodeId;
+use wirefs_op::message::put::{PutMode, Tput};
+use wirefs_op::message::target::NOFD;
+use wirefs_op::wire::Data;
+use wirefs_op::{Errno, NOTAG, Request, SetStat};
+
+/// One that is on its way.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Barrier {
+    /// The rollback journal that it is sent for.
+    journal: NodeId,
+    /// What must not be there without that.
+    database: NodeId,
+}
+
+/// Sends one for an object.
+///
+/// # Cost
+/// 0 round trips. At the server, all changes behind it wait for its disk.
+pub(crate) fn send(
+    client: &mut Client,
+    (node, handle): (NodeId, Option<Handle>),
+    (journal, database): (NodeId, NodeId),
+) -> Result<(), Errno> {
+    let target = client.target(node, handle)?;
+    let mode = PutMode::SYNC.and_if(target.fd != NOFD, PutMode::MORE);
+    let (set, data) = (SetStat::default(), Data::default());
+    let put = Tput { target, mode, create: None, set, offset: 0, data };
+    client.ahead.issued(0, 0);
+    client.send(Request::Put(put), Pending::Barrier(Barrier { journal, database }));
+    Ok(())
+}
+
+pub(crate) fn finish(client: &mut Client) {
+    client.ahead.answered();
+}
+
+/// The server has refused what was sent behind it. Its program has gone on: it is told where it asks next whether the database is safe.
+pub(crate) fn failed(client: &mut Client, barrier: Barrier, errno: Errno) {
+    client.ahead.answered();
+    if let Some(heard) = client.requests.heard().filter(|_| client.link.is_up()) {
+        client.transmit(heard.encode(NOTAG), Lane::Changes);
+    }
+    for node in [barrier.journal, barrier.database] {
+        if let Some(path) = client.names.path(node) {
+            client.note_late("sync", path, errno);
+        }
+        client.files.write_failed(node, errno);
+    }
+}

@@ -1,0 +1,141 @@
+//! Rollback journals of databases: files whose syncs need not be waited for, as long as nothing overtakes them.
+//!
+//! SQLite writes what its database has to a journal beside it, brings that to the disk, and only then writes to the database. So the sync
+//! of a journal promises nobody anything: it says that the database comes later. Where what comes behind a barrier in the line waits
+//! for it at the server ([`operation::barrier`](crate::operation::barrier)), that is so without a wait here.
+//!
+//! ```text
+//!   unknown   the journal's contents say nothing                             each sync waits
+//!     |  a header is written to its beginning        ^
+//!     v                                              |  cut; its header is overwritten; the connection is lost; others are there
+//!   begun     a transaction is in it, which is not committed               a sync while its database is locked orders, and does not wait
+//! ```
+//! With `journal_mode` TRUNCATE and PERSIST a transaction is committed by the journal being cut, or its header overwritten with zeros, and
+//! a sync behind that: it waits.
+//!
+//! # Source
+//! The format of rollback journals: <https://sqlite.org/fileformat2.html>, section 3; locks: `src/os.h` of SQLite.
+
+use crate::core::Client;
+use std::collections::BTreeSet;
+use wirefs_cache::NodeId;
+use wirefs_op::message::put::{PutMode, Tput};
+use wirefs_op::{FileId, LockFamily, LockKind, LockRange, Request};
+
+/// Journals of which is known that a transaction has begun, at most: beyond that all of them are forgotten, and waited for.
+const BEGUN_MAX: usize = 64;
+/// What the name of a database's journal has behind that of the database.
+const SUFFIX: &[u8] = b"-journal";
+/// A header, as far as it says what it is.
+const HEADER_BYTES: usize = 28;
+/// How it begins, once what follows is on the disk; before, with zeros.
+const MAGIC: [u8; 8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
+/// Bytes of a database that are locked by who is about to write, and by who writes and lets nobody read.
+const RESERVED: u64 = 0x4000_0001;
+const EXCLUSIVE: u64 = 0x4000_0002;
+
+/// Whether a name is a rollback journal's.
+pub(crate) fn is_journal(name: &[u8]) -> bool {
+    name.len() > SUFFIX.len() && name.ends_with(SUFFIX)
+}
+
+/// Journals in which a transaction has begun.
+#[derive(Debug, Default)]
+pub(crate) struct Rollback {
+    begun: BTreeSet<NodeId>,
+}
+
+impl Rollback {
+    /// Nothing is known any more.
+    pub(crate) fn forget(&mut self) {
+        self.begun.clear();
+    }
+}
+
+/// What a write to the beginning of a journal makes of it.
+fn begins(put: &Tput, is_begun: bool) -> bool {
+    let data = &put.data.0;
+    if put.offset != 0 {
+        return is_begun && put.offset >= HEADER_BYTES as u64;
+    }
+    let magic = data.get(..MAGIC.len()).unwrap_or_default();
+    match data.get(..HEADER_BYTES) {
+        // Sizes of a sector and of a page: a header that was overwritten has none.
+        Some(header) => {
+            let sizes = header.chunks_exact(4).skip(5).map(|size| {
+                let size: [u8; 4] = size.try_into().unwrap_or_default();
+                u32::from_be_bytes(size)
+            });
+            (magic == MAGIC || magic == [0; 8]) && sizes.into_iter().all(u32::is_power_of_two)
+        }
+        // How many pages follow is entered once they are on the disk.
+        None => is_begun && magic == MAGIC,
+    }
+}
+
+impl Client {
+    /// A request is about to be sent.
+    pub(crate) fn watch_rollback(&mut self, request: &Request) {
+        let (id, put) = match request {
+            Request::Put(put) if put.mode.has(PutMode::CREATE) => {
+                // A file that is there already is cut with it.
+                if put.mode.has(PutMode::STAT) && put.set.size.is_some() {
+                    self.rollback.forget();
+                }
+                return;
+            }
+            Request::Put(put) if put.mode.has(PutMode::DATA) && !put.mode.has(PutMode::APPEND) => {
+                (put.target.id, Some(put))
+            }
+            Request::Put(put) if put.mode.has(PutMode::APPEND) || put.set.size.is_some() => {
+                (put.target.id, None)
+            }
+            Request::Allocate(allocate) => (allocate.target.id, None),
+            Request::Copy(copy) => (copy.to.id, None),
+            _ => return,
+        };
+        let Some(node) = id.and_then(|id: FileId| self.names.of_file(id)) else {
+            return self.rollback.forget();
+        };
+        let is_begun = self.rollback.begun.contains(&node);
+        if !put.is_some_and(|put| begins(put, is_begun)) {
+            self.rollback.begun.remove(&node);
+        } else if !is_begun && self.database_of(node).is_some() {
+            if self.rollback.begun.len() >= BEGUN_MAX {
+                self.rollback.forget();
+            }
+            self.rollback.begun.insert(node);
+        }
+    }
+
+    /// The database that a file is the journal of, going by its one name.
+    fn database_of(&self, node: NodeId) -> Option<NodeId> {
+        let [(parent, name)] = self.names.links(node).try_into().ok()?;
+        let name: Vec<u8> = name;
+        let of = name.strip_suffix(SUFFIX)?;
+        self.names.child(parent, of)
+    }
+
+    /// Whether a sync of this file only says that what is written later is to come later: the database that must wait for it.
+    pub(crate) fn orders_for(&mut self, node: NodeId) -> Option<NodeId> {
+        if !self.attachment.has_barriers || !self.may_be_ahead() || !self.rollback.begun.contains(&node) {
+            return None;
+        }
+        let database = self.database_of(node)?;
+        let key = crate::locks::Locks::key(database, LockFamily::Posix);
+        let is_held = |byte| {
+            let wanted = LockRange { kind: LockKind::Read, start: byte, end: byte, pid: 0 };
+            self.locks.is_excluded(key, wanted)
+        };
+        (is_held(RESERVED) && is_held(EXCLUSIVE)).then_some(database)
+    }
+
+    /// The same of a directory in which no other name has changed than this one, since the server's disk has it.
+    pub(crate) fn orders_name(&mut self, dir: NodeId, name: &[u8]) -> Option<(NodeId, NodeId)> {
+        let journal = self.names.child(dir, name)?;
+        Some((journal, self.orders_for(journal)?))
+    }
+}
+
+#[cfg(test)]
+mod tests;
