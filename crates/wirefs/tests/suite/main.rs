@@ -21,6 +21,7 @@ mod over_tls;
 mod over_unix;
 mod pages;
 mod pen;
+mod power_cut;
 mod quarantine;
 mod readme;
 mod semantics;

@@ -1,0 +1,122 @@
+//! Power cuts: what the server's disk may have at any moment, when SQLite writes to a mount that does not wait for syncs that only order.
+//!
+//! ```text
+//!   sqlite3 ── mnt ── wirefs mount ── socket ── server here ── log ── export
+//!                                                              |
+//!        any moment, any legal part of what was not synced: a directory ── sqlite3: whole? with all that was committed?
+//! ```
+//! Nobody sends anything again: it is what a reader at the server finds before the mount is back.
+
+mod disk;
+
+use crate::world::{Ran, World, wait_for};
+use disk::{Disk, Moment};
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use wirefs_carrier::{Address, ListenOptions, Listener};
+use wirefs_driver::serve::{ServeOptions, Server};
+use wirefs_hostfs::{HostOptions, HostTree, Notice};
+use wirefs_model::Dice;
+use wirefs_op::message::version::BootId;
+
+/// Transactions, over all programs that run one after the other.
+const PROGRAMS: u32 = 6;
+const EACH: u32 = 3;
+/// Rows of a transaction: more than the program keeps in memory, so that it writes to the database in its midst.
+const ROWS: u32 = 60;
+/// Moments that are looked at.
+const CUTS: u64 = 60;
+
+/// A server of this process, whose tree keeps a log, and a mount that is alone.
+fn mounted(world: &World) -> (Server, Arc<Disk>) {
+    let boot = BootId(1);
+    let host = HostOptions { boot, notice: Notice::Exclusive, ..HostOptions::default() };
+    let disk = Arc::new(Disk::of(HostTree::open(&world.path("export"), host).unwrap()));
+    let server = Server::start(Arc::<Disk>::clone(&disk), ServeOptions::new(boot)).unwrap();
+    let address = Address::Unix(world.path("socket"));
+    server.listen(Listener::bind(&address, &ListenOptions::default()).unwrap()).unwrap();
+    crate::journal::alone(world);
+    (server, disk)
+}
+
+fn transactions(journal_mode: &str, rows: std::ops::Range<u32>) -> String {
+    let mut script = format!(
+        "pragma journal_mode={journal_mode}; pragma synchronous=full; pragma cache_size=8;\n\
+         create table if not exists t (n integer primary key);\n\
+         create table if not exists u (n integer, fill blob);\n"
+    );
+    for row in rows {
+        script.push_str(&format!(
+            "begin; insert into t values ({row}); \
+             with recursive c(i) as (select 1 union all select i + 1 from c where i < {ROWS}) \
+             insert into u select {row}, randomblob(700) from c; \
+             update u set fill = zeroblob(600) where n = {row} - 2; commit;\n"
+        ));
+    }
+    script
+}
+
+/// Whether the database is whole, and how many transactions are in it.
+fn look(world: &World, dir: &Path) -> (String, u32) {
+    let sql = format!(
+        "pragma integrity_check; \
+         select count(*) from (select n, count(*) as rows from u group by n) where rows <> {ROWS}; \
+         select count(*) = count(distinct n) and count(*) = ifnull(max(n) + 1, 0) from t;"
+    );
+    let ask = |sql: &str| Ran::of(world.command("sqlite3").arg("-bail").arg(dir.join("db")).arg(sql));
+    if !ask("select 1 from t; select 1 from u;").stderr.is_empty() {
+        return ("ok\n0\n1\n".to_owned(), 0);
+    }
+    let count = ask("select count(*) from t;").succeeds().trim().parse().unwrap();
+    (ask(&sql).succeeds(), count)
+}
+
+fn cut_at_random_moments(journal_mode: &str, may_be_taken_back: u32) {
+    let world = World::new();
+    let (server, disk) = mounted(&world);
+    let mut committed: Vec<(Moment, u32)> = vec![(disk.now(), 0)];
+    for program in 0..PROGRAMS {
+        let rows = program * EACH..(program + 1) * EACH;
+        let script = transactions(journal_mode, rows.clone());
+        Ran::of(world.command("sqlite3").arg("-bail").arg(world.path("mnt/db")).arg(script)).succeeds();
+        committed.push((disk.now(), rows.end));
+    }
+    crate::journal::umount(&world);
+    server.stop();
+    let log = disk.log();
+    assert!(log.barriers() >= 2 * (PROGRAMS * EACH - 2) as usize, "{} barriers", log.barriers());
+    let mut dice = Dice::new(u64::from(may_be_taken_back) + 11);
+    for cut in 0..CUTS {
+        let moment = log.moment(&mut dice);
+        let dir = world.path("left");
+        fs::create_dir(&dir).unwrap();
+        log.leave(moment, &mut dice, &dir);
+        let (told, count) = look(&world, &dir);
+        let is_so = format!("{journal_mode}, cut {cut} at {moment:?}");
+        assert_eq!(told, "ok\n0\n1\n", "{is_so}");
+        let least = committed.iter().rev().find(|(at, _)| *at <= moment).map_or(0, |(_, rows)| *rows);
+        assert!(count + may_be_taken_back >= least, "{is_so}: {count} of {least}");
+        fs::remove_dir_all(dir).unwrap();
+    }
+    wait_for("the end of the server", || disk.is_idle());
+}
+
+// S-116 S-117
+#[test]
+fn a_database_whose_journal_is_removed_is_whole_whenever_the_server_loses_power() {
+    // SQLite does not sync the directory that it has removed the journal from.
+    cut_at_random_moments("delete", 1);
+}
+
+// S-116 S-117
+#[test]
+fn a_database_whose_journal_is_cut_is_whole_whenever_the_server_loses_power() {
+    cut_at_random_moments("truncate", 0);
+}
+
+// S-116 S-117
+#[test]
+fn a_database_whose_journal_is_overwritten_is_whole_whenever_the_server_loses_power() {
+    cut_at_random_moments("persist", 0);
+}

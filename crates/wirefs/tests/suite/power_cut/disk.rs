@@ -1,0 +1,257 @@
+//! A directory whose changes are logged, and what a disk may have of them at a moment: what a sync that has ended covers, and of the rest
+//! any part. Names come to the disk in their order; contents in any, in sectors.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+use std::sync::Mutex;
+use wirefs_hostfs::HostTree;
+use wirefs_model::Dice;
+use wirefs_op::message::attach::Watch;
+use wirefs_op::message::commit::CommitScope;
+use wirefs_op::message::put::PutMode;
+use wirefs_op::{Errno, FileId, Reply, Request, Stat, TreePath};
+use wirefs_server::{Attached, Found, Outside, Parked, Replies, SessionKey, Stopped, Tell, Touched, Tree};
+
+const SECTOR: usize = 512;
+
+/// A point between two begins or ends of requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Moment(usize);
+
+/// What a request did.
+#[derive(Clone, Debug)]
+enum Deed {
+    Wrote(FileId, u64, Vec<u8>),
+    Sized(FileId, u64),
+    Named(TreePath, Option<FileId>),
+    /// Contents of this object; `None`: everything.
+    Synced(Option<FileId>),
+    SyncedNames,
+}
+
+#[derive(Clone, Debug)]
+struct Done {
+    began: Moment,
+    ended: Moment,
+    deed: Deed,
+    is_barrier: bool,
+}
+
+/// What was done, in order.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Log {
+    moments: usize,
+    running: usize,
+    done: Vec<Done>,
+}
+
+/// The tree.
+pub(super) struct Disk {
+    tree: HostTree,
+    log: Mutex<Log>,
+}
+
+/// What was told of a request.
+struct Heard<'a> {
+    replies: &'a mut dyn Replies,
+    has_failed: bool,
+    made: Option<FileId>,
+}
+
+impl Replies for Heard<'_> {
+    fn send(&mut self, reply: Reply) -> Result<(), Stopped> {
+        match &reply {
+            Reply::Error(_) => self.has_failed = true,
+            Reply::Put(put) => self.made = put.stat.map(|stat| stat.id),
+            _ => {}
+        }
+        self.replies.send(reply)
+    }
+    fn is_stopped(&self) -> bool {
+        self.replies.is_stopped()
+    }
+    fn pass_turn(&mut self) {
+        self.replies.pass_turn();
+    }
+    fn touch(&mut self, touched: &[Touched]) -> Result<(), Parked> {
+        let told = self.replies.touch(touched);
+        self.has_failed |= told.is_err();
+        told
+    }
+    fn begins(&mut self, find: &mut dyn FnMut() -> Option<Found>) {
+        self.replies.begins(find);
+    }
+    fn grant(&mut self, stats: &mut dyn Iterator<Item = &mut Stat>) {
+        self.replies.grant(stats);
+    }
+    fn grant_place(&mut self, dir: FileId) -> bool {
+        self.replies.grant_place(dir)
+    }
+    fn changed(&mut self, touched: &Touched, before: Option<u64>, after: u64) {
+        self.replies.changed(touched, before, after);
+    }
+    fn wait(&mut self) {
+        self.replies.wait();
+    }
+}
+
+/// What a request does, once it is done; `made`: the object of a Tput.
+fn deeds(request: &Request, made: Option<FileId>) -> Vec<Deed> {
+    match request {
+        Request::Put(put) => {
+            let Some(id) = made else { return Vec::new() };
+            let mut deeds = Vec::new();
+            if put.mode.has(PutMode::CREATE) {
+                deeds.push(Deed::Named(put.target.path.clone(), Some(id)));
+            }
+            if put.mode.has(PutMode::STAT) {
+                deeds.extend(put.set.size.map(|size| Deed::Sized(id, size)));
+            }
+            if put.mode.has(PutMode::DATA) {
+                deeds.push(Deed::Wrote(id, put.offset, put.data.0.to_vec()));
+            }
+            if put.mode.has(PutMode::SYNC) {
+                deeds.extend([Deed::Synced(Some(id))]);
+                deeds.extend(put.target.path.is_root().then_some(Deed::SyncedNames));
+            }
+            deeds
+        }
+        Request::Remove(remove) => vec![Deed::Named(remove.place.path.clone(), None)],
+        Request::Commit(commit) => match commit.scope {
+            CommitScope::Filesystem => vec![Deed::Synced(None), Deed::SyncedNames],
+            CommitScope::Data | CommitScope::File if commit.target.path.is_root() => {
+                vec![Deed::SyncedNames]
+            }
+            CommitScope::Data | CommitScope::File => {
+                commit.target.id.map(|id| Deed::Synced(Some(id))).into_iter().collect()
+            }
+        },
+        _ => Vec::new(),
+    }
+}
+
+impl Tree for Disk {
+    fn attach(&self, session: SessionKey, path: &TreePath) -> Result<Attached, Errno> {
+        self.tree.attach(session, path)
+    }
+
+    fn serve(&self, session: SessionKey, request: Request, replies: &mut dyn Replies) {
+        let mut heard = Heard { replies, has_failed: false, made: None };
+        let began = self.step(1);
+        self.tree.serve(session, request.clone(), &mut heard);
+        let (has_failed, made) = (heard.has_failed, heard.made);
+        let is_barrier = matches!(&request, Request::Put(put) if put.is_barrier());
+        let mut log = self.log.lock().unwrap();
+        log.moments += 1;
+        log.running -= 1;
+        let ended = Moment(log.moments);
+        if !has_failed {
+            let done = deeds(&request, made).into_iter();
+            log.done.extend(done.map(|deed| Done { began, ended, deed, is_barrier }));
+        }
+    }
+
+    fn end(&self, session: SessionKey) {
+        self.tree.end(session);
+    }
+    fn observe(&self, tell: Tell) {
+        self.tree.observe(tell);
+    }
+    fn verify(&self, id: FileId, name: Option<&[u8]>, tell: &mut dyn FnMut(Outside)) {
+        self.tree.verify(id, name, tell);
+    }
+    fn tend(&self, known: &dyn Fn(&[FileId]) -> Vec<bool>) -> Option<String> {
+        self.tree.tend(known)
+    }
+    fn leases(&self) -> Option<Watch> {
+        self.tree.leases()
+    }
+}
+
+impl Disk {
+    pub(super) fn of(tree: HostTree) -> Disk {
+        Disk { tree, log: Mutex::default() }
+    }
+
+    fn step(&self, begun: usize) -> Moment {
+        let mut log = self.log.lock().unwrap();
+        log.moments += 1;
+        log.running += begun;
+        Moment(log.moments)
+    }
+
+    pub(super) fn now(&self) -> Moment {
+        self.step(0)
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.log.lock().unwrap().running == 0
+    }
+
+    pub(super) fn log(&self) -> Log {
+        self.log.lock().unwrap().clone()
+    }
+}
+
+impl Log {
+    /// How many barriers of files there were.
+    pub(super) fn barriers(&self) -> usize {
+        let of_file = |done: &&Done| done.is_barrier && matches!(done.deed, Deed::Synced(Some(_)));
+        self.done.iter().filter(of_file).count()
+    }
+
+    pub(super) fn moment(&self, dice: &mut Dice) -> Moment {
+        Moment(1 + dice.below(self.moments as u64) as usize)
+    }
+
+    /// Whether the disk must have what a deed did: a sync of it began after that, and has ended.
+    fn is_safe(&self, done: &Done, at: Moment) -> bool {
+        self.done.iter().any(|sync| {
+            let covers = match (&done.deed, &sync.deed) {
+                (Deed::Wrote(id, ..) | Deed::Sized(id, _), Deed::Synced(of)) => of.is_none_or(|of| of == *id),
+                (Deed::Named(..), Deed::SyncedNames) => true,
+                _ => false,
+            };
+            covers && sync.began >= done.ended && sync.ended <= at
+        })
+    }
+
+    /// Makes a directory of what a disk may have at a moment.
+    pub(super) fn leave(&self, at: Moment, dice: &mut Dice, dir: &Path) {
+        let mut begun: Vec<&Done> = self.done.iter().filter(|done| done.began <= at).collect();
+        begun.sort_by_key(|done| done.began);
+        let named: Vec<&Done> =
+            begun.iter().copied().filter(|done| matches!(done.deed, Deed::Named(..))).collect();
+        let safe = named.iter().rposition(|done| self.is_safe(done, at)).map_or(0, |last| last + 1);
+        let kept = safe + dice.below((named.len() - safe) as u64 + 1) as usize;
+        let mut names = BTreeMap::new();
+        for done in &named[..kept] {
+            let Deed::Named(path, id) = &done.deed else { unreachable!("only names") };
+            names.insert(path.clone(), *id);
+        }
+        for (path, id) in names.iter().filter_map(|(path, id)| Some((path, (*id)?))) {
+            let name = str::from_utf8(path.as_bytes()).unwrap();
+            let file = File::create(dir.join(name)).unwrap();
+            // One that loses nothing of what was not synced, one that loses all of it, and those in between.
+            let part = dice.below(5);
+            for done in &begun {
+                let is_kept = |dice: &mut Dice| self.is_safe(done, at) || dice.chance(part, 4);
+                match &done.deed {
+                    Deed::Sized(of, size) if *of == id && is_kept(dice) => file.set_len(*size).unwrap(),
+                    Deed::Wrote(of, offset, data) if *of == id => {
+                        for (index, sector) in data.chunks(SECTOR).enumerate() {
+                            if is_kept(dice) {
+                                file.write_all_at(sector, offset + (index * SECTOR) as u64).unwrap();
+                            }
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        }
+        // What was there is there, whoever looks.
+        fs::File::open(dir).unwrap().sync_all().unwrap();
+    }
+}
