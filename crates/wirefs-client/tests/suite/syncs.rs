@@ -77,3 +77,22 @@ fn with_others_there_each_sync_of_a_directory_asks_the_server() {
         assert_eq!(sync_directory(&mut world), Duration::from_millis(100));
     }
 }
+
+/// As an editor does it: write another file, sync it, put it in the place of the old one.
+// S-6 S-104
+#[test]
+fn a_save_waits_for_one_round_trip_the_first_one_too() {
+    let mut world = lone();
+    made(&mut world, b"file");
+    world.settle();
+    let began = world.now;
+    for _ in 0..20 {
+        let new = made(&mut world, b".file.new");
+        sync(&mut world, new);
+        world.close(0, new.0, new.1);
+        let rename =
+            Call::Rename { parent: ROOT, name: b".file.new", to_parent: ROOT, to_name: b"file", flags: 0 };
+        at_once(&mut world, |world| assert_eq!(world.ask(0, rename), Answer::Done));
+    }
+    assert_eq!(world.now.since(began), Duration::from_millis(100) * 20);
+}
