@@ -67,11 +67,17 @@ fn sql(root: &Path, text: &str) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&ran.stdout).into_owned())
 }
 
-/// A transaction of one row; a row that is there stays.
+/// A transaction of one row, committed in one of three ways; a row that is there stays, and the journal goes.
 fn insert(root: &Path, row: u64) -> io::Result<()> {
+    let mode = match row % 3 {
+        0 => "delete",
+        1 => "truncate",
+        _ => "persist",
+    };
     let text = format!(
-        "PRAGMA synchronous=full; CREATE TABLE IF NOT EXISTS t(id INTEGER PRIMARY KEY, text); \
-         INSERT OR IGNORE INTO t VALUES({row}, 'row {row}');"
+        "PRAGMA journal_mode={mode}; PRAGMA synchronous=full; \
+         CREATE TABLE IF NOT EXISTS t(id INTEGER PRIMARY KEY, text); \
+         INSERT OR IGNORE INTO t VALUES({row}, 'row {row}'); PRAGMA journal_mode=delete;"
     );
     sql(root, &text).map(|_| ())
 }
