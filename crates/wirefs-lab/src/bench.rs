@@ -18,7 +18,7 @@ pub use samples::{Outcome, Sample, Samples, Series};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -196,19 +196,30 @@ fn tree_bytes(root: &Path) -> Result<u64, LabError> {
     Ok(bytes)
 }
 
-/// The directories of one run of one workload, gone when it is done.
+/// Grounds with more than this, in bytes, are removed at once.
+const KEPT_BYTES_MAX: u64 = 32 * 1024 * 1024;
+/// So many are kept at most.
+const KEPT_MAX: usize = 512;
+
+/// The directories of one run of one workload. Large ones are gone when it is done; small ones stay until the benchmark ends: where many
+/// files were just removed, ext4 looks at each of their inodes again for each file that is made (`recently_deleted`), for minutes, and that
+/// would be measured.
 struct Grounds {
     root: PathBuf,
     /// The server's directory.
     export: PathBuf,
     /// The client's own.
     local: PathBuf,
+    may_stay: bool,
 }
 
 impl Grounds {
     fn new(plan: &Plan, workload: &Workload) -> Result<Grounds, LabError> {
-        let root = plan.scratch.join("grounds");
-        let grounds = Grounds { export: root.join("export"), local: root.join("local"), root };
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let root = plan.scratch.join(format!("grounds-{number}"));
+        let may_stay = number < KEPT_MAX;
+        let grounds = Grounds { export: root.join("export"), local: root.join("local"), root, may_stay };
         for directory in [&grounds.export, &grounds.local] {
             fs::create_dir_all(directory)
                 .map_err(|error| LabError::io(format!("make {}", directory.display()), error))?;
@@ -221,8 +232,11 @@ impl Grounds {
 
 impl Drop for Grounds {
     fn drop(&mut self) {
-        // What cannot be removed is removed with the whole scratch directory, or shows up there.
-        fs::remove_dir_all(&self.root).ok();
+        let is_small = tree_bytes(&self.root).is_ok_and(|bytes| bytes <= KEPT_BYTES_MAX);
+        if !(self.may_stay && is_small) {
+            // What cannot be removed is removed with the whole scratch directory, or shows up there.
+            fs::remove_dir_all(&self.root).ok();
+        }
     }
 }
 
