@@ -52,6 +52,25 @@ fn a_program_at_the_server_gets_what_a_lone_mount_does_not_hold_and_waits_for_wh
     }
 }
 
+// S-120
+#[test]
+fn a_lock_taken_through_a_file_that_is_only_read_falls_when_that_is_closed() {
+    let world = World::new();
+    let _server = with_file(&world);
+    for _ in 0..3 {
+        assert_eq!(world.read("mnt/file"), "data");
+    }
+    let there = open(&world, "export/file");
+    for _ in 0..3 {
+        let here = File::open(world.path("mnt/file")).unwrap();
+        fcntl_lock(&here, SHARED).unwrap();
+        assert!(fcntl_lock(&there, ALL).is_err());
+        drop(here);
+        wait_for("a lock that nobody holds", || fcntl_lock(&there, ALL).is_ok());
+        fcntl_lock(&there, NONE).unwrap();
+    }
+}
+
 // S-102
 #[test]
 fn a_second_mount_meets_what_the_first_one_holds_and_not_what_it_was_lent() {
