@@ -7,7 +7,7 @@ use bytes::Bytes;
 use std::collections::BTreeSet;
 use wirefs_cache::{NodeId, ROOT};
 use wirefs_lease::{Forgetting, Item, Serial};
-use wirefs_op::message::recall::{RecallItem, Rrecall, Trecalled};
+use wirefs_op::message::recall::{OWN, RecallItem, Rrecall, Trecalled};
 use wirefs_op::message::target::NOFD;
 use wirefs_op::{Kind, NOTAG, Request};
 
@@ -24,7 +24,10 @@ struct Forgotten {
 impl Client {
     /// The server takes something back.
     pub(crate) fn recalled(&mut self, recall: Rrecall) {
-        self.note_others();
+        // What this client did itself to an object that it may know by another name is nobody else's doing.
+        if recall.serial & OWN == 0 {
+            self.note_others();
+        }
         self.synced.forget();
         let mut items: Vec<Item> = recall.items.iter().map(item).collect();
         let meant =
@@ -33,7 +36,7 @@ impl Client {
         items.extend(
             meant.iter().filter_map(|node| self.names.node(*node)).map(|known| Item::whole(known.stat.id)),
         );
-        let (now, serial) = (self.now, Serial(recall.serial));
+        let (now, serial) = (self.now, Serial(recall.serial & !OWN));
         let Some(holder) = self.leases.holder_mut() else { return };
         let forgetting = holder.recalled(now, serial, &items);
         if recall.items.is_empty() {

@@ -72,6 +72,10 @@ impl Wire for Rrecall {
 /// answered. It says so when its mount ends.
 pub const RESTS: u64 = 0;
 
+/// Added to the serial of a recall that tells a session of nothing but what it has changed itself, of objects with other names besides.
+/// It may stand in the Trecalled too, and says nothing there.
+pub const OWN: u64 = 1 << 63;
+
 wire_struct! {
     /// `Trecalled tag[2] serial[8]`, with the tag NOTAG; never answered.
     pub struct Trecalled {

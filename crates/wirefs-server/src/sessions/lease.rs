@@ -16,7 +16,7 @@ use crate::tree::{Outside, Parked, SessionKey, Touched};
 use std::collections::BTreeMap;
 use wirefs_lease::{Config, Grantor, HolderKey, Item, Joined, Output as Said, Serial, Solitude, Touch};
 use wirefs_op::message::attach::{Leases, Watch};
-use wirefs_op::message::recall::{RESTS, RecallItem, Rrecall};
+use wirefs_op::message::recall::{OWN, RESTS, RecallItem, Rrecall};
 use wirefs_op::message::version::SessionId;
 use wirefs_op::{FileId, NOTAG, Reply, Request, Stat, Time};
 
@@ -102,6 +102,22 @@ struct Present {
     recalls: usize,
 }
 
+/// Why something is recalled: what a job of this holder's touches.
+struct Cause<'a> {
+    holder: HolderKey,
+    touched: &'a [Touched],
+}
+
+impl Cause<'_> {
+    /// Whether a recall tells the holder of nothing but its own change.
+    fn is_all_of(&self, holder: HolderKey, items: &[Item]) -> bool {
+        let is_own = |item: &Item| {
+            self.touched.iter().any(|what| what.surprise && what.id == item.id && what.name == item.name)
+        };
+        holder == self.holder && !items.is_empty() && items.iter().all(is_own)
+    }
+}
+
 impl Sessions {
     /// Whether anybody may believe anything still, so that a server that takes this one's place must wait.
     pub fn are_leases_out(&self) -> bool {
@@ -146,18 +162,11 @@ impl Sessions {
         }
         let mut all = std::mem::take(&mut pending.touched_alone);
         all.extend_from_slice(touched);
-        match leasing.grantor.touch(now, job, holder, &all) {
-            Touch::Clear => {
-                pending.pause = Pause::None;
-                self.follow_leases(now);
-                Ok(())
-            }
-            Touch::Parked => {
-                pending.pause = Pause::Coming;
-                self.follow_leases(now);
-                Err(Parked)
-            }
-        }
+        let verdict = leasing.grantor.touch(now, job, holder, &all);
+        pending.pause = if verdict == Touch::Clear { Pause::None } else { Pause::Coming };
+        let cause = holder.map(|holder| Cause { holder, touched: &all });
+        self.follow_leases_of(now, cause);
+        if verdict == Touch::Clear { Ok(()) } else { Err(Parked) }
     }
 
     /// Whether nobody is there who could know anything of what a job changes, but whoever gets its reply; nor anybody who
@@ -313,6 +322,7 @@ impl Sessions {
 
     /// Trecalled.
     pub(super) fn recalled(&mut self, now: Time, connection: ConnectionKey, serial: u64) {
+        let serial = serial & !OWN;
         let Some(holder) = self.holder_over(connection) else { return };
         if self.gives_way(now, holder, Serial(serial)) {
             return;
@@ -377,9 +387,16 @@ impl Sessions {
 
     /// Does what the grantor says, in its order.
     pub(super) fn follow_leases(&mut self, now: Time) {
+        self.follow_leases_of(now, None);
+    }
+
+    fn follow_leases_of(&mut self, now: Time, cause: Option<Cause<'_>>) {
         while let Some(output) = self.leasing.as_mut().and_then(|leasing| leasing.grantor.poll()) {
             match output {
-                Said::Recall { holder, serial, items } => self.recall(holder, serial, items),
+                Said::Recall { holder, serial, items } => {
+                    let is_own = cause.as_ref().is_some_and(|cause| cause.is_all_of(holder, &items));
+                    self.recall(holder, serial, items, is_own);
+                }
                 Said::Retry(job) => self.resume_job(job),
                 Said::Expel(holder) => self.expel(now, holder),
                 Said::Forgotten(holder) => {
@@ -394,14 +411,15 @@ impl Sessions {
         }
     }
 
-    fn recall(&mut self, holder: HolderKey, serial: Serial, items: Vec<Item>) {
+    fn recall(&mut self, holder: HolderKey, serial: Serial, items: Vec<Item>, is_own: bool) {
         let Some(present) = self.leasing.as_mut().and_then(|leasing| leasing.present.get_mut(&holder)) else {
             return;
         };
         present.recalls += 1;
         let connection = present.connection;
         let items = items.into_iter().map(|Item { id, name }| RecallItem { id, name: name.map(Vec::from) });
-        let reply = Reply::Recall(Rrecall { serial: serial.0, items: items.collect() });
+        let serial = if is_own { serial.0 | OWN } else { serial.0 };
+        let reply = Reply::Recall(Rrecall { serial, items: items.collect() });
         self.outputs.push_back(Output::Reply { connection, tag: NOTAG, reply });
     }
 
