@@ -97,11 +97,13 @@ impl Client {
             self.output(Output::Journal(number, frame));
         }
         for outstanding in settled {
-            // INVARIANT: what is foreseen was in the journal, and could be followed: else it is kept aside as what failed.
+            // INVARIANT: what is foreseen was in the journal, and could be followed: else it is kept aside as what failed. But an
+            // opening is nothing that the server's machine could lose: the file goes by its path and id.
             let fate = outstanding.number.and_then(|number| again.remove(&number));
             let fate = fate.unwrap_or_else(|| match outstanding.pending {
                 // The disk has everything.
                 Pending::Barrier(_) => Again::Done(None),
+                _ if is_opening(&outstanding.request) => Again::Done(None),
                 _ => Again::Answered(Box::new(refused())),
             });
             let reply = reply(&outstanding.request, fate);
@@ -119,6 +121,11 @@ impl Client {
             self.files.doubt_contents(node);
         }
     }
+}
+
+fn is_opening(request: &Request) -> bool {
+    let opens = PutMode::MORE.and(PutMode::READ).and(PutMode::WRITE).and(PutMode::SYNC);
+    matches!(request, Request::Put(put) if put.mode.without(opens) == PutMode::NONE)
 }
 
 fn refused() -> Reply {

@@ -11,7 +11,7 @@ use crate::world::{Server, World, wait_for};
 use rustix::process::Signal;
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::io::{self, Write as _};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::Path;
 use std::thread;
@@ -185,4 +185,53 @@ fn where_it_cannot_be_told_what_was_lost_all_of_it_is_kept_and_the_mount_goes_on
     assert_eq!(world.read("export/after"), "after");
     assert_eq!(world.read("export/d/f"), "theirs");
     wait_for("the end", || journals(&world).is_empty());
+}
+
+// S-92
+#[test]
+fn hard_links_that_the_servers_disk_lost_are_there_again() {
+    let linked = (0..TRIES).find_map(|_| {
+        let (world, server) = synced();
+        let dir = world.path("mnt/d");
+        fs::create_dir(&dir).unwrap();
+        fs::write(dir.join("one"), "one").unwrap();
+        fs::write(dir.join("other"), "other").unwrap();
+        fs::hard_link(dir.join("one"), dir.join("two")).unwrap();
+        fs::hard_link(dir.join("one"), dir.join("three")).unwrap();
+        // The server tells this mount of what it does here to the other names.
+        fs::remove_file(dir.join("one")).unwrap();
+        fs::rename(dir.join("other"), dir.join("three")).unwrap();
+        fs::hard_link(dir.join("two"), dir.join("four")).unwrap();
+        wait_for("the answers", || world.status()["journal"]["unanswered_changes"] == 0);
+        let is_lost = changes(&world) >= 9;
+        lose(&world, server, &["d"]);
+        is_lost.then_some(world)
+    });
+    let world = linked.expect("the disk has always all of it");
+    let _server = started_again(&world);
+    fs::write(world.path("mnt/after"), "after").unwrap();
+    let seen = contents(&world.path("mnt"));
+    umount(&world);
+    assert_eq!(contents(&world.path("export")), seen);
+    assert_eq!([&seen["d/two"], &seen["d/three"], &seen["d/four"]], ["one", "other", "one"]);
+    let stat = |name: &str| fs::metadata(world.path("export/d").join(name)).unwrap();
+    assert_eq!((stat("two").ino(), stat("two").nlink()), (stat("four").ino(), 2));
+    assert_eq!(quarantine(&world), "[]");
+}
+
+// S-92
+#[test]
+fn a_file_that_was_being_opened_goes_on() {
+    let (world, server) = synced();
+    // From here on no opening is answered.
+    server.kill(Signal::STOP);
+    let mut file = OpenOptions::new().write(true).open(world.path("mnt/before")).unwrap();
+    file.write_all(b"after!").unwrap();
+    drop(file);
+    assert!(world.status()["journal"]["unanswered_changes"].as_u64().unwrap() > 0);
+    lose(&world, server, &[]);
+    let _server = started_again(&world);
+    umount(&world);
+    assert_eq!(world.read("export/before"), "after!");
+    assert_eq!(quarantine(&world), "[]");
 }
