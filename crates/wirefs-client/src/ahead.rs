@@ -138,6 +138,8 @@ struct Durable {
     /// It is being asked to.
     asked: bool,
     asked_at: Time,
+    /// It is to be asked at once.
+    is_urgent: bool,
     /// The number of the next change when it was last looked at, and since when it is that.
     seen: u64,
     seen_at: Time,
@@ -279,6 +281,9 @@ impl Client {
         if told.alone {
             (self.ahead.is_alone, self.ahead.shares) = (true, None);
             self.ask_room();
+            // Who was here before that, nobody knows: what was changed until then is soon to be what no loss of power takes away.
+            self.ahead.durable.is_urgent = self.ahead.durable.is_due;
+            self.watch_durable();
         } else {
             (self.ahead.is_alone, self.ahead.shares) = (false, Some(told.serial));
             self.rollback.forget();
@@ -447,11 +452,12 @@ impl Client {
             (durable.seen, durable.seen_at) = (next, self.now);
         }
         let is_idle = self.now >= durable.seen_at + DURABLE_IDLE && !self.requests.any_change();
-        let is_time = is_idle || self.now >= durable.asked_at + DURABLE_AFTER;
+        let is_time = is_idle || durable.is_urgent || self.now >= durable.asked_at + DURABLE_AFTER;
         if durable.asked || !durable.is_due || !is_time {
             return;
         }
         (durable.asked, durable.is_due, durable.asked_at) = (true, false, self.now);
+        durable.is_urgent = false;
         let target = Target::at(TreePath::root());
         self.send(
             Request::Commit(Tcommit { target, scope: CommitScope::Filesystem }),
