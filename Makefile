@@ -14,7 +14,7 @@ fetch: ; @scripts/need bench && scripts/fetch $(ARGS) ## fetch files as the PODO
 coherence: ## two clients and a program on the server change one tree, ten minutes a mode; what they saw is judged
 	@scripts/coherence
 nodes: ; @scripts/nodes ## five nodes read each other's files while nodes are killed and return at random, five minutes
-kills: ; @scripts/kills $(or $(KILLS),500) $(or $(SEED),1) ## kill the mount, the server or both KILLS=500 times while a program works, from SEED=1
+kills: ; @scripts/kills $(or $(KILLS),500) $(or $(SEED),1) $(or $(POWER),0) $(or $(CUTS),0) ## KILLS=500 of mount and server, POWER=0 cuts of its disk's power, CUTS=0 of the line, from SEED=1
 million: ## walk a tree of 1,000,000 entries through a mount, and see what memory it takes; ARGS="--entries 20000"
 	@scripts/need run && scripts/million $(ARGS)
 check: ## compile everything, and check layers and style

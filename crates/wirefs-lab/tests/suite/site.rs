@@ -203,12 +203,7 @@ impl Site {
 
     /// Starts the server, and waits until it listens.
     pub(crate) fn start_server(&self) {
-        let program = self.path("wirefs");
-        let mut command = match &self.wire {
-            Wire::Unix => Command::new(program),
-            Wire::Tls { server, .. } => server.command(program),
-        };
-        self.at_home(&mut command, "server");
+        let mut command = self.on_server(self.path("wirefs"));
         let (log, errors) = (self.path("server/log"), self.path("server/errors"));
         command.arg("serve").arg(&self.export).args(["--listen", &self.url()]).args(&self.serve_arguments);
         if let Wire::Tls { other: Some(other), .. } = &self.wire {
@@ -223,6 +218,16 @@ impl Site {
             fs::read_to_string(&log).unwrap().contains(" on ")
         });
         self.server.replace(Some(child));
+    }
+
+    /// A program on the server's host, with the server's home.
+    pub(crate) fn on_server(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut command = match &self.wire {
+            Wire::Unix => Command::new(program),
+            Wire::Tls { server, .. } => server.command(program),
+        };
+        self.at_home(&mut command, "server");
+        command
     }
 
     /// Kills the server without warning.
