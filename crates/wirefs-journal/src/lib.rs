@@ -41,6 +41,7 @@
 //!
 //! *Proved by*: tests beside each module: segments cut anywhere, wrong in any byte; replays to a server that is played.
 
+pub mod bring;
 pub mod change;
 pub mod entry;
 pub mod header;
@@ -53,6 +54,7 @@ mod sum;
 pub mod survey;
 pub mod told;
 
+pub use bring::{Act, Became, Bring, Course, Decided, Fate, Fault};
 pub use entry::{Entry, Record};
 pub use header::{Header, HeaderFault};
 pub use live::{Figures, Live, Misuse, Placed};

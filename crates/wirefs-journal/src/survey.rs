@@ -4,7 +4,7 @@ use crate::entry::{Entry, NOT_ALONE, Record};
 use crate::header::{Header, HeaderFault};
 use crate::segment::{Rest, Scan};
 use crate::told::Told;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Where a journal is damaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,6 +136,11 @@ impl Survey {
     pub fn told(&self, number: u64) -> Told {
         let known = self.told.get(&number).copied();
         known.unwrap_or(Told { is_answered: number < self.answered, ..Told::default() })
+    }
+
+    /// The changes that the server refused, as their programs know.
+    pub fn refused(&self) -> BTreeSet<u64> {
+        self.told.iter().filter(|(_, told)| told.is_refused).map(|(number, _)| *number).collect()
     }
 
     /// Whether nobody else has come between the changes that are needed, as far as their client knew.

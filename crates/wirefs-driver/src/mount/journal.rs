@@ -38,11 +38,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use wirefs_client::call::Answer;
 use wirefs_client::{Note, Said};
+use wirefs_journal::bring::nanos;
 use wirefs_journal::{Figures, Header, Record, Told};
 use wirefs_op::message::number::Tnumber;
 use wirefs_op::message::version::SessionId;
 use wirefs_op::wire::Malformed;
-use wirefs_op::{Errno, Frame, Request, Timestamp};
+use wirefs_op::{Errno, Frame, Request};
 use writer::{AppendError, Writer};
 
 /// What a mount's journal holds.
@@ -303,12 +304,6 @@ fn told_of(said: Said) -> Told {
         Said::Made(id) => Told { made: Some(id), ..answered },
         Said::Went(offset) => Told { offset: Some(offset), ..answered },
     }
-}
-
-/// Since 1970; earlier times count as that.
-fn nanos(at: Timestamp) -> u64 {
-    let secs = u64::try_from(at.secs).unwrap_or_default();
-    secs.saturating_mul(1_000_000_000).saturating_add(u64::from(at.nanos))
 }
 
 /// What a frame tells the server of numbers, if it does.

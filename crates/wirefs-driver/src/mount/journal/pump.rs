@@ -4,16 +4,15 @@ use super::left::Segments;
 use super::quarantine::Quarantine;
 use super::recover::{Progress, Stays};
 use bytes::Bytes;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::io;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use wirefs_carrier::{Carrier, CarrierLost, Class, Closer, FrameSource, Outbox};
-use wirefs_journal::{Action, Event, Outcome, Record, Redo, Redone, Refused, Replay, Unfit};
-use wirefs_op::message::put::Rput;
+use wirefs_journal::replay::Event;
+use wirefs_journal::{Act, Bring, Outcome, Record};
 use wirefs_op::message::recall::{RESTS, Trecalled};
-use wirefs_op::wire::Malformed;
-use wirefs_op::{FileId, Frame, NOTAG, Reply, Request};
+use wirefs_op::{NOTAG, Request};
 
 /// How long the server may be silent: its disk may be slow, and others may have to be asked first.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -21,21 +20,6 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const LAST_WORD: Duration = Duration::from_secs(1);
 /// How often it is told how far it is.
 const TOLD_EACH: Duration = Duration::from_millis(200);
-
-/// What the server has said of the changes, and what became of the others.
-#[derive(Debug, Default)]
-pub(super) struct Heard {
-    /// Replies are kept of the changes from this number on.
-    pub(super) from: u64,
-    /// By the numbers that the changes have in the journal.
-    pub(super) replies: BTreeMap<u64, Reply>,
-    /// What each of them has made.
-    pub(super) made: BTreeMap<u64, FileId>,
-    /// Those that are kept aside.
-    pub(super) aside: BTreeSet<u64>,
-    /// All changes that were sent under lower numbers than this are answered, and that is heard.
-    pub(super) floor: u64,
-}
 
 /// What moves changes out of the journal to the server.
 pub(super) struct Pump {
@@ -46,12 +30,6 @@ pub(super) struct Pump {
     heard: mpsc::Sender<()>,
     segments: Segments,
     waiting: VecDeque<Record>,
-    /// What becomes of the changes, where they are done again; under which number each was sent; how many need not be.
-    redo: Option<Redo>,
-    renumbered: BTreeMap<u64, u64>,
-    done: u64,
-    /// What is told to a client that lives.
-    heard_of: Option<Heard>,
     tell: fn(Progress),
     of: u64,
     begun: Instant,
@@ -64,32 +42,12 @@ impl Pump {
         let (on_lost, heard) = (closer.clone(), watch(closer.clone())?);
         let outbox = Outbox::start(sink, closer.clone(), move |_| on_lost.close());
         let begun = Instant::now();
-        let (waiting, redo, renumbered) = (VecDeque::new(), None, BTreeMap::new());
-        Ok(Pump {
-            source,
-            outbox,
-            closer,
-            heard,
-            segments,
-            waiting,
-            redo,
-            renumbered,
-            done: 0,
-            heard_of: None,
-            tell,
-            of,
-            begun,
-            told: begun,
-        })
-    }
-
-    /// Sends a request, some time before the next [`Pump::receive`].
-    pub(super) fn send(&mut self, frame: Frame) {
-        self.outbox.push(frame, Class::Bulk);
+        let waiting = VecDeque::new();
+        Ok(Pump { source, outbox, closer, heard, segments, waiting, tell, of, begun, told: begun })
     }
 
     /// Waits for a message.
-    pub(super) fn receive(&mut self) -> Result<Bytes, Stays> {
+    fn receive(&mut self) -> Result<Bytes, Stays> {
         self.outbox.flush();
         let body = self.source.receive()?.ok_or(CarrierLost::Closed)?;
         // The watch may have given up just now: then the next receive says so.
@@ -103,40 +61,29 @@ impl Pump {
         self.closer.close();
     }
 
-    /// Moves all changes; with `redo`, those that it says.
+    /// Moves all changes.
     ///
     /// The connection is in use until [`Pump::rest`] or [`Pump::close`].
-    pub(super) fn run(
-        &mut self,
-        mut replay: Replay,
-        redo: Option<Redo>,
-        quarantine: &mut Quarantine,
-    ) -> Result<Outcome, Stays> {
-        self.redo = redo;
+    pub(super) fn run(&mut self, bring: &mut Bring, quarantine: &mut Quarantine) -> Result<Outcome, Stays> {
         loop {
-            self.fill(&mut replay, quarantine)?;
-            while let Some(action) = replay.poll() {
-                match action {
-                    Action::Send(frame) => self.send(frame),
-                    Action::Refused(refused) => self.refused(refused, quarantine)?,
-                    Action::Done(mut outcome) => {
-                        outcome.skipped += self.done;
+            self.fill(bring)?;
+            while let Some(act) = bring.poll() {
+                match act {
+                    Act::Send(frame) => self.outbox.push(frame, Class::Bulk),
+                    Act::Keep(record, why) => quarantine.keep(&record, &why)?,
+                    Act::Done(outcome) => {
                         (self.tell)(Progress { done: self.of, of: self.of, since: self.begun.elapsed() });
                         return Ok(outcome);
                     }
-                    Action::Unsafe(errno) => {
+                    Act::Unsafe(errno) => {
                         self.outbox.close();
                         return Err(Stays::Unsafe(errno));
                     }
                 }
             }
             let body = self.receive()?;
-            self.hear(&body, &replay)?;
-            replay.handle(Event::Received(body))?;
-            if let Some(heard) = &mut self.heard_of {
-                heard.floor = heard.floor.max(replay.answered_below());
-            }
-            self.tell(&replay.outcome());
+            bring.handle(Event::Received(body))?;
+            self.tell(bring.progress());
         }
     }
 
@@ -148,86 +95,22 @@ impl Pump {
         let _told = self.outbox.finish(LAST_WORD);
     }
 
-    /// Goes on remembering what the server says. To be asked for before [`Pump::run`].
-    pub(super) fn remember(&mut self, heard: Heard) {
-        self.heard_of = Some(heard);
-    }
-
-    /// What was remembered.
-    pub(super) fn take_heard(&mut self) -> Heard {
-        self.heard_of.take().unwrap_or_default()
-    }
-
-    /// The machine that said what becomes of the changes, after the last of them.
-    pub(super) fn take_redo(&mut self) -> Option<Redo> {
-        self.redo.take()
-    }
-
-    fn hear(&mut self, body: &Bytes, replay: &Replay) -> Result<(), Malformed> {
-        let Some(heard) = &mut self.heard_of else { return Ok(()) };
-        let (tag, reply) = Reply::decode(body.clone())?;
-        let number = replay.number_of(tag).and_then(|number| self.renumbered.get(&number));
-        let Some(number) = number.copied().filter(|_| tag != NOTAG) else { return Ok(()) };
-        if let Reply::Put(Rput { stat: Some(stat), .. }) = &reply {
-            heard.made.insert(number, stat.id);
-        }
-        if number >= heard.from {
-            heard.replies.insert(number, reply);
-        }
-        Ok(())
-    }
-
-    fn refused(&self, refused: Refused, quarantine: &mut Quarantine) -> Result<(), Stays> {
-        let Refused { record, errno, text } = refused;
-        if self.redo.is_some() && Redo::is_done(&Request::decode(record.body.clone())?.1, errno) {
-            return Ok(());
-        }
-        let number = self.renumbered.get(&record.number).copied().unwrap_or(record.number);
-        quarantine.keep(&Record { number, ..record }, &format!("the server refused it: {text} ({errno})"))?;
-        Ok(())
-    }
-
-    /// A change, as it is to be sent.
-    fn give(
-        &mut self,
-        record: Record,
-        replay: &mut Replay,
-        quarantine: &mut Quarantine,
-    ) -> Result<(), Stays> {
-        let Some(redo) = &mut self.redo else { return Ok(replay.handle(Event::Record(record))?) };
-        match redo.redo(&record).map_err(|unlike| Stays::Unfit(Unfit::Unlike(unlike)))? {
-            Redone::Nothing => self.done += 1,
-            Redone::Aside(why) => {
-                quarantine.keep(&record, why)?;
-                if let Some(heard) = &mut self.heard_of {
-                    heard.aside.insert(record.number);
-                }
-            }
-            Redone::Send(number, request) => {
-                self.renumbered.insert(number, record.number);
-                replay.handle(Event::Record(Record { number, body: request.encode(NOTAG).to_body() }))?;
-            }
-        }
-        Ok(())
-    }
-
-    fn fill(&mut self, replay: &mut Replay, quarantine: &mut Quarantine) -> Result<(), Stays> {
-        while replay.has_room() {
+    fn fill(&mut self, bring: &mut Bring) -> Result<(), Stays> {
+        while bring.wants_record() {
             match self.waiting.pop_front() {
-                Some(record) => self.give(record, replay, quarantine)?,
+                Some(record) => bring.handle(Event::Record(record))?,
                 None => match self.segments.next()? {
                     Some(taken) => self.waiting.extend(taken.records),
-                    None => replay.handle(Event::End)?,
+                    None => bring.handle(Event::End)?,
                 },
             }
         }
         Ok(())
     }
 
-    fn tell(&mut self, outcome: &Outcome) {
+    fn tell(&mut self, done: u64) {
         if self.told.elapsed() >= TOLD_EACH {
             self.told = Instant::now();
-            let done = outcome.sent + outcome.skipped + outcome.refused + outcome.dropped;
             (self.tell)(Progress { done, of: self.of, since: self.begun.elapsed() });
         }
     }

@@ -15,9 +15,9 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 use wirefs_carrier::{Carrier, CarrierLost, PeerInfo};
-use wirefs_journal::{Damage, Header, Outcome, Redo, Replay, Terms, Unfit};
+use wirefs_journal::{Bring, Course, Damage, Decided, Fault, Header, Outcome, Terms, Unfit};
 use wirefs_op::Errno;
-use wirefs_op::message::version::{BootId, FEATURE_ALONE, FEATURE_LEASES, FEATURE_LEDGER, SessionId};
+use wirefs_op::message::version::{FEATURE_ALONE, FEATURE_LEASES, FEATURE_LEDGER, SessionId};
 use wirefs_op::wire::Malformed;
 
 /// What is asked for: that changes are counted, and that what they made may be named by their numbers. Leases, to give back what the
@@ -25,8 +25,6 @@ use wirefs_op::wire::Malformed;
 const FEATURES: u64 = FEATURE_LEDGER | FEATURE_ALONE | FEATURE_LEASES;
 /// Connections tried for one journal.
 const ATTEMPTS: u32 = 3;
-/// The number of a session's first change: a ledger that says this, or less, has seen none.
-const FIRST: u64 = 1;
 
 /// How far a journal has been brought to the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,6 +120,16 @@ impl Stays {
     }
 }
 
+impl From<Fault> for Stays {
+    fn from(fault: Fault) -> Stays {
+        match fault {
+            Fault::Malformed(malformed) => Stays::Protocol(malformed),
+            Fault::Unfit(unfit) => Stays::Unfit(unfit),
+            Fault::Unseen(errno) => Stays::Unseen(errno),
+        }
+    }
+}
+
 impl From<LeftError> for Stays {
     fn from(error: LeftError) -> Stays {
         match error {
@@ -158,7 +166,7 @@ pub(in crate::mount) fn recover_all(
             }
         };
         let session = left.header().map(|header| header.session);
-        let result = Recovery { plan, journal, peer: &peer, left, redo: None }.run(&mut all.carrier);
+        let result = Recovery { plan, journal, peer: &peer, left, decided: None }.run(&mut all.carrier);
         if result.is_err() {
             all.stay.extend(session);
         }
@@ -205,8 +213,8 @@ struct Recovery<'a> {
     journal: &'a JournalPlan,
     peer: &'a PeerInfo,
     left: Left,
-    /// What is to be done again, where the server's machine was started again since, and by whom.
-    redo: Option<(BootId, Redo)>,
+    /// What is being done again, where the server's machine was started again since.
+    decided: Option<Decided>,
 }
 
 impl Recovery<'_> {
@@ -280,72 +288,37 @@ impl Recovery<'_> {
             attached.carrier.closer.close();
             return Err(Stays::ReadOnly);
         }
-        let survey = &self.left.survey;
         let terms = Terms { ledger: attachment.ledger, boot: attachment.boot };
-        let is_again = self.redo.as_ref().is_some_and(|(boot, _)| *boot == attachment.boot);
-        let is_other = attachment.boot != header.boot && survey.has_answers();
-        if is_again || is_other && terms.ledger.is_some_and(|ledger| ledger <= FIRST) {
-            return self.attempt_again(attached, header, terms, quarantine);
-        }
-        // Above all numbers of the journal are only those of another process that did it again, and did not come to its end.
-        if is_other && terms.ledger.is_some_and(|ledger| ledger > survey.end()) {
-            return self.sends_nothing(attached, Unfit::Unknown);
-        }
-        // What the journal notes is all that the server was told, as long as no power cut took a note away.
-        let certain = (is_first && header.run == kernel_run()).then_some(survey.answered);
-        let replay = match Replay::new(terms, survey.has_answers(), certain) {
-            Ok(replay) => replay,
-            Err(unfit) => return self.sends_nothing(attached, unfit),
+        let is_certain = is_first && header.run == kernel_run();
+        let decided = self.decided.take().filter(|decided| decided.is_at(terms.boot));
+        let at = decided.as_ref().map(|_| terms.boot);
+        let begun = match (Course::of(&self.left.survey, header, terms, is_certain, at), decided) {
+            (Course::AsTheyAre(replay), _) => {
+                Ok(Bring::as_they_are(terms, replay, self.left.survey.refused()))
+            }
+            (Course::Nothing(unfit), _) => Err(Stays::Unfit(unfit)),
+            (Course::Again, Some(decided)) => Bring::go_on(decided, terms).map_err(Stays::from),
+            (Course::Again, None) => again::learned(&self.left, header.root, self.left.survey.end())
+                .and_then(|redo| Ok(Bring::again(redo, self.left.survey.seen, terms, None)?)),
         };
         let mut pump = self.pump(attached)?;
-        let ended = pump.run(replay, None, quarantine);
-        if ended.is_ok() {
-            pump.rest();
+        let ended = begun.and_then(|mut bring| {
+            let ended = pump.run(&mut bring, quarantine);
+            self.decided = bring.broken();
+            ended
+        });
+        match &ended {
+            // The session has no use any more for what the server has promised it: whoever comes next need not wait for that.
+            Ok(_) | Err(Stays::Unfit(_)) => pump.rest(),
+            Err(_) => {}
         }
+        pump.close();
         ended
     }
 
     fn pump(&self, attached: Attached) -> Result<Pump, Stays> {
         let (of, _) = self.left.survey.needed_from(0);
         Ok(Pump::new(attached.carrier, self.left.segments()?, self.journal.tell, of)?)
-    }
-
-    /// The session has no use any more for what the server has promised it: whoever comes next need not wait for that.
-    fn sends_nothing(&self, attached: Attached, why: Unfit) -> Result<Outcome, Stays> {
-        let pump = self.pump(attached)?;
-        pump.rest();
-        pump.close();
-        Err(Stays::Unfit(why))
-    }
-
-    /// The server's machine was started again since, and may have lost what its disk did not have.
-    fn attempt_again(
-        &mut self,
-        attached: Attached,
-        header: &Header,
-        terms: Terms,
-        quarantine: &mut Quarantine,
-    ) -> Result<Outcome, Stays> {
-        let mut pump = self.pump(attached)?;
-        let known = self.redo.take().filter(|(boot, _)| *boot == terms.boot);
-        let redo = match known {
-            Some((_, redo)) => redo,
-            None => again::plan(&self.left, header.root, self.left.survey.end(), &mut pump).inspect_err(
-                |stays| {
-                    if matches!(stays, Stays::Unfit(_)) {
-                        pump.rest();
-                    }
-                    pump.close();
-                },
-            )?,
-        };
-        self.redo = Some((terms.boot, redo.clone()));
-        let replay = Replay::new(terms, false, None).map_err(Stays::Unfit)?;
-        let ended = pump.run(replay, Some(redo), quarantine);
-        if ended.is_ok() {
-            pump.rest();
-        }
-        ended
     }
 }
 

@@ -4,18 +4,15 @@
 //! and what became of the changes that it waits for.
 
 use super::left::Left;
-use super::pump::{Heard, Pump};
+use super::pump::Pump;
 use super::quarantine::Quarantine;
 use super::recover::{Stays, keep_aside};
 use super::{Journal, again, tell};
 use crate::mount::handshake::Attached;
-use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use wirefs_client::{Again, Redone};
-use wirefs_journal::{Header, Redo, Replay, Terms, Unfit};
-use wirefs_op::message::error::Rerror;
+use wirefs_journal::{Became, Bring, Decided, Fate, Header, Terms, Unfit};
 use wirefs_op::message::version::BootId;
-use wirefs_op::{Errno, FileId, Reply, Stat, TreePath};
 
 /// Doing changes again, over as many connections as it takes.
 pub(in crate::mount) struct Begun {
@@ -26,13 +23,6 @@ pub(in crate::mount) struct Begun {
     decided: Option<Decided>,
 }
 
-/// What is to be sent to the server of one boot id.
-struct Decided {
-    boot: BootId,
-    redo: Redo,
-    heard: Heard,
-}
-
 impl Begun {
     pub(in crate::mount) fn new(end: u64, answered: u64) -> Begun {
         Begun { end, answered, decided: None }
@@ -40,7 +30,7 @@ impl Begun {
 
     /// Whether some of it may be done at the server with this boot id.
     pub(in crate::mount) fn is_at(&self, boot: BootId) -> bool {
-        self.decided.as_ref().is_some_and(|decided| decided.boot == boot)
+        self.decided.as_ref().is_some_and(|decided| decided.is_at(boot))
     }
 }
 
@@ -82,29 +72,21 @@ impl Journal {
         pump: &mut Pump,
         begun: &mut Begun,
     ) -> Result<Redone, Stays> {
-        let Decided { redo, heard, .. } = match begun.decided.take().filter(|it| it.boot == terms.boot) {
-            Some(decided) => decided,
-            None => Decided {
-                boot: terms.boot,
-                redo: again::plan(left, header.root, begun.end, pump)?,
-                heard: Heard { from: begun.answered, ..Heard::default() },
-            },
+        let mut bring = match begun.decided.take().filter(|decided| decided.is_at(terms.boot)) {
+            Some(decided) => Bring::go_on(decided, terms)?,
+            None => {
+                let redo = again::learned(left, header.root, begun.end)?;
+                Bring::again(redo, left.survey.seen, terms, Some(begun.answered))?
+            }
         };
         let mut quarantine = self.quarantine(header);
-        // What was heard of is not sent again, and what was not has its reply in the server's ledger.
-        let replay = Replay::new(terms, false, Some(heard.floor)).map_err(Stays::Unfit)?;
-        pump.remember(heard);
-        let ended = pump.run(replay, Some(redo.clone()), &mut quarantine);
-        let heard = pump.take_heard();
-        let outcome = match ended {
+        let outcome = match pump.run(&mut bring, &mut quarantine) {
             Ok(outcome) => outcome,
             Err(stays) => {
-                begun.decided = Some(Decided { boot: terms.boot, redo, heard });
+                begun.decided = bring.broken();
                 return Err(stays);
             }
         };
-        let redo = pump.take_redo().unwrap_or(redo);
-        let stats = again::look(paths(&redo, &heard), pump)?;
         keep_aside(left, &mut quarantine, None)?;
         quarantine.settle()?;
         tell(&format!(
@@ -115,12 +97,9 @@ impl Journal {
             let (count, dir) = (quarantine.count(), quarantine.dir().display());
             tell(&format!("{count} changes were NOT carried out again; they are kept in {dir}"));
         }
-        Ok(Redone {
-            boot: terms.boot,
-            next: redo.end(),
-            made: made(&redo, &heard, &stats),
-            again: fates(&redo, heard, &stats),
-        })
+        let became =
+            bring.take_became().ok_or_else(|| Stays::Unreadable("nobody waits for it".to_owned()))?;
+        Ok(redone(terms.boot, became))
     }
 
     /// It cannot be told what the server's machine has lost: all that its disk may not have is kept.
@@ -154,37 +133,16 @@ impl Journal {
     }
 }
 
-/// Where the objects are of which the core is told something.
-fn paths(redo: &Redo, heard: &Heard) -> BTreeSet<TreePath> {
-    let numbers = heard.made.keys().copied().chain(redo.known_from(heard.from));
-    numbers.filter_map(|number| redo.path_of(number)).collect()
-}
-
-/// The objects that have other ids by now.
-fn made(redo: &Redo, heard: &Heard, stats: &BTreeMap<wirefs_op::TreePath, Stat>) -> BTreeMap<FileId, Stat> {
-    let mut made = BTreeMap::new();
-    let told = heard.made.iter().map(|(number, id)| (*number, Some(*id)));
-    let waited_for = redo.known_from(heard.from).map(|number| (number, redo.id_of(number)));
-    for (number, id) in waited_for.chain(told) {
-        let found = redo.path_of(number).and_then(|path| stats.get(&path));
-        let Some(stat) = found.filter(|stat| Some(stat.id) == id) else { continue };
-        let unleased = stat.unleased();
-        made.extend(redo.known_as(number).into_iter().map(|known| (known, unleased)));
-    }
-    made
-}
-
-fn fates(redo: &Redo, heard: Heard, stats: &BTreeMap<wirefs_op::TreePath, Stat>) -> BTreeMap<u64, Again> {
-    let stat = |number: u64| {
-        let id = redo.id_of(number);
-        let found = redo.path_of(number).and_then(|path| stats.get(&path));
-        found.filter(|stat| id.is_none_or(|id| id == stat.id)).map(|stat| stat.unleased())
+fn redone(boot: BootId, became: Became) -> Redone {
+    let Became { next, made, fates } = became;
+    let again = |fate: Fate| match fate {
+        Fate::Answered(reply) => Again::Answered(reply),
+        Fate::Done(stat) => Again::Done(stat),
     };
-    let done = redo.known_from(heard.from).map(|number| (number, Again::Done(stat(number))));
-    let mut fates: BTreeMap<u64, Again> = done.collect();
-    let aside = heard.aside.into_iter().filter(|number| *number >= heard.from);
-    let refused = || Again::Answered(Box::new(Reply::Error(Rerror::from(Errno::Io))));
-    fates.extend(aside.map(|number| (number, refused())));
-    fates.extend(heard.replies.into_iter().map(|(number, reply)| (number, Again::Answered(Box::new(reply)))));
-    fates
+    Redone {
+        boot,
+        next,
+        made,
+        again: fates.into_iter().map(|(number, fate)| (number, again(fate))).collect(),
+    }
 }

@@ -5,10 +5,8 @@ use crate::mount::engine::Shared;
 use crate::mount::handshake::Attached;
 use crate::mount::journal::{Begun, Journal};
 use std::sync::atomic::Ordering;
+use wirefs_journal::Terms;
 use wirefs_op::message::version::BootId;
-
-/// A ledger that says this, or less, knows no change.
-const VOID: u64 = 1;
 
 /// What becomes of a connection.
 pub(super) enum Met {
@@ -31,9 +29,9 @@ pub(super) struct LostPower {
 impl LostPower {
     /// There is a connection, with the tree that was mounted.
     pub(super) fn met(&mut self, engine: &Shared, attached: Attached) -> Met {
-        let (boot, ledger) = (attached.attachment.boot, attached.attachment.ledger);
+        let boot = attached.attachment.boot;
         let known = engine.lock().client.boot();
-        let is_void = ledger.is_some_and(|ledger| ledger <= VOID);
+        let is_void = Terms { ledger: attached.attachment.ledger, boot }.is_void();
         let is_going_on = self.begun.as_ref().is_some_and(|begun| begun.is_at(boot));
         let has_lost = boot != known && self.given_up != Some(boot) && (is_void || is_going_on);
         let journal = engine.journal.as_ref().filter(|journal| has_lost && journal.is_whole());

@@ -1,6 +1,7 @@
 //! What is written, and what happens when it cannot be.
 
 use super::*;
+use wirefs_op::Timestamp;
 
 /// The changes and bytes of a journal that was left.
 fn left(stage: &Stage) -> (u64, u64) {

@@ -1,0 +1,309 @@
+//! Bringing a journal's changes to the server over one connection, as a machine: changes and messages in, frames out.
+//!
+//! ```text
+//!  as they are     changes ──> Replay ──> Done
+//!  again           looks at names ──> decide ──> looks at objects ──> changes ──> Redo ──> Replay ──> Done
+//!                                                                     a client that lives: looks at what became of them ──┘
+//! ```
+//! A connection that breaks ends it. What was decided by then goes on over another one ([`Bring::broken`]).
+
+mod became;
+mod course;
+mod learned;
+mod looks;
+
+pub use became::{Became, Fate};
+pub use course::Course;
+pub use looks::nanos;
+
+use crate::entry::Record;
+use crate::redo::{Redo, Redone};
+use crate::replay::{Action, Event, Outcome, Refused, Replay, Terms, Unfit};
+use became::Heard;
+use bytes::Bytes;
+use looks::Looks;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use wirefs_op::message::version::BootId;
+use wirefs_op::wire::Malformed;
+use wirefs_op::{Errno, Frame, NOTAG, Request};
+
+/// What is to be done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// Put this frame on the wire, in order.
+    Send(Frame),
+    /// Keep this change aside, for this reason: the server does not have it, and will not get it.
+    Keep(Record, String),
+    /// All are answered, and the server's disk has them.
+    Done(Outcome),
+    /// All are answered, and the server cannot bring them to its disk.
+    Unsafe(Errno),
+}
+
+/// Why it does not go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    /// The server breaks the protocol, or a record is no message.
+    #[error(transparent)]
+    Malformed(#[from] Malformed),
+    /// Nothing may be sent.
+    #[error(transparent)]
+    Unfit(#[from] Unfit),
+    /// The server cannot tell what it has.
+    #[error("what the server has cannot be looked at: {0}")]
+    Unseen(Errno),
+}
+
+/// What is to be sent again to the server with one boot id, and what was heard of it.
+#[derive(Debug)]
+pub struct Decided {
+    boot: BootId,
+    redo: Redo,
+    heard: Option<Heard>,
+}
+
+impl Decided {
+    /// Whether it is for the server with this boot id.
+    pub fn is_at(&self, boot: BootId) -> bool {
+        self.boot == boot
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Which names the server's disk has is looked at.
+    Names,
+    /// When their objects were changed is looked at.
+    Objects,
+    /// Changes go out.
+    Moves,
+    /// All of them are on the server's disk; what became of their objects is looked at.
+    Afterwards(Outcome),
+    Ended,
+}
+
+/// The machine.
+#[derive(Debug)]
+pub struct Bring {
+    boot: BootId,
+    phase: Phase,
+    replay: Replay,
+    /// What becomes of each change, where they are done again; the same before the first; under which number each was sent.
+    redo: Option<Redo>,
+    decided: Option<Redo>,
+    renumbered: BTreeMap<u64, u64>,
+    /// Those whose programs know that they are refused.
+    refused: BTreeSet<u64>,
+    /// Those that need not be sent.
+    done: u64,
+    /// The latest time of change that the server has told.
+    seen: u64,
+    looks: Looks,
+    /// What is told to a client that lives.
+    heard: Option<Heard>,
+    became: Option<Became>,
+    acts: VecDeque<Act>,
+}
+
+impl Bring {
+    fn new(boot: BootId, replay: Replay, phase: Phase) -> Bring {
+        Bring {
+            boot,
+            phase,
+            replay,
+            redo: None,
+            decided: None,
+            renumbered: BTreeMap::new(),
+            refused: BTreeSet::new(),
+            done: 0,
+            seen: 0,
+            looks: Looks::default(),
+            heard: None,
+            became: None,
+            acts: VecDeque::new(),
+        }
+    }
+
+    /// Sends the changes as they are. What was `refused` already, and told, is not kept aside when the server says so again.
+    pub fn as_they_are(terms: Terms, replay: Replay, refused: BTreeSet<u64>) -> Bring {
+        Bring { refused, ..Bring::new(terms.boot, replay, Phase::Moves) }
+    }
+
+    /// Does again what the server's machine has lost: `redo` has learned all changes, and `seen` is the latest time of change that the
+    /// server has told. A client that lives waits for replies from the change `waits_from` on.
+    ///
+    /// # Errors
+    /// Nothing may be sent.
+    pub fn again(redo: Redo, seen: u64, terms: Terms, waits_from: Option<u64>) -> Result<Bring, Fault> {
+        let replay = Replay::new(terms, false, waits_from.map(|_| 0))?;
+        let mut bring = Bring::new(terms.boot, replay, Phase::Names);
+        bring.seen = seen;
+        bring.heard = waits_from.map(Heard::from);
+        bring.looks.begin(redo.probes().map_err(Unfit::Unlike)?);
+        bring.redo = Some(redo);
+        bring.look_on()?;
+        Ok(bring)
+    }
+
+    /// Goes on with what was decided over an earlier connection.
+    ///
+    /// # Errors
+    /// Nothing may be sent.
+    pub fn go_on(decided: Decided, terms: Terms) -> Result<Bring, Fault> {
+        let Decided { redo, heard, .. } = decided;
+        // What was heard of is not sent again, and what was not has its reply in the server's ledger.
+        let replay = Replay::new(terms, false, heard.as_ref().map(|heard| heard.floor))?;
+        let mut bring = Bring::new(terms.boot, replay, Phase::Moves);
+        (bring.decided, bring.redo, bring.heard) = (Some(redo.clone()), Some(redo), heard);
+        Ok(bring)
+    }
+
+    /// Whether it waits for [`Event::Record`], or [`Event::End`]: from the first change of the journal on, in their order.
+    pub fn wants_record(&self) -> bool {
+        self.phase == Phase::Moves && self.replay.has_room()
+    }
+
+    /// What became of the changes so far: how many of them it is done with.
+    pub fn progress(&self) -> u64 {
+        let outcome = self.replay.outcome();
+        self.done + outcome.sent + outcome.skipped + outcome.refused + outcome.dropped
+    }
+
+    /// The connection broke, or the server's disk failed: what is to go on over another one; `None`: it begins anew there.
+    pub fn broken(self) -> Option<Decided> {
+        Some(Decided { boot: self.boot, redo: self.decided?, heard: self.heard })
+    }
+
+    /// What a client that lives is told, once all is done.
+    pub fn take_became(&mut self) -> Option<Became> {
+        self.became.take()
+    }
+
+    /// Hands out what is to be done, in order.
+    pub fn poll(&mut self) -> Option<Act> {
+        self.acts.pop_front()
+    }
+
+    /// Takes an event.
+    ///
+    /// # Errors
+    /// It cannot go on over this connection.
+    pub fn handle(&mut self, event: Event) -> Result<(), Fault> {
+        match (event, self.phase) {
+            (Event::Record(record), _) => self.give(record)?,
+            (Event::End, _) => self.replay.handle(Event::End)?,
+            (Event::Received(body), Phase::Moves) => {
+                self.hear(&body)?;
+                self.replay.handle(Event::Received(body))?;
+                if let Some(heard) = &mut self.heard {
+                    heard.floor = heard.floor.max(self.replay.answered_below());
+                }
+            }
+            (Event::Received(body), Phase::Names | Phase::Objects | Phase::Afterwards(_)) => {
+                self.looks.received(body)?;
+                self.look_on()?;
+            }
+            (Event::Received(_), Phase::Ended) => {}
+        }
+        self.follow()
+    }
+
+    /// What was looked at is known, or more is asked for.
+    fn look_on(&mut self) -> Result<(), Fault> {
+        self.acts.extend(self.looks.ask().into_iter().map(Act::Send));
+        while self.looks.is_done()
+            && let Some(redo) = &mut self.redo
+        {
+            match self.phase {
+                Phase::Names => {
+                    redo.decide(&self.looks.found()).map_err(Unfit::Unlike)?;
+                    self.looks.begin(redo.targets());
+                    self.phase = Phase::Objects;
+                }
+                Phase::Objects => {
+                    redo.compare(&self.looks.found(), self.seen);
+                    self.decided = Some(redo.clone());
+                    self.phase = Phase::Moves;
+                }
+                Phase::Afterwards(outcome) => {
+                    self.became = self.heard.as_ref().map(|heard| heard.became(redo, self.looks.stats()));
+                    self.end(outcome);
+                }
+                Phase::Moves | Phase::Ended => break,
+            }
+            self.acts.extend(self.looks.ask().into_iter().map(Act::Send));
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, outcome: Outcome) {
+        self.phase = Phase::Ended;
+        self.acts.push_back(Act::Done(Outcome { skipped: outcome.skipped + self.done, ..outcome }));
+    }
+
+    /// A change, as it is to be sent.
+    fn give(&mut self, record: Record) -> Result<(), Fault> {
+        let Some(redo) = &mut self.redo else { return Ok(self.replay.handle(Event::Record(record))?) };
+        match redo.redo(&record).map_err(Unfit::Unlike)? {
+            Redone::Nothing => self.done += 1,
+            Redone::Aside(why) => {
+                if let Some(heard) = &mut self.heard {
+                    heard.aside.insert(record.number);
+                }
+                self.acts.push_back(Act::Keep(record, why.to_owned()));
+            }
+            Redone::Send(number, request) => {
+                self.renumbered.insert(number, record.number);
+                let body = request.encode(NOTAG).to_body();
+                self.replay.handle(Event::Record(Record { number, body }))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn hear(&mut self, body: &Bytes) -> Result<(), Malformed> {
+        match &mut self.heard {
+            Some(heard) => {
+                let number = |tag| self.renumbered.get(&self.replay.number_of(tag)?).copied();
+                heard.hear(body, number)
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn follow(&mut self) -> Result<(), Fault> {
+        while let Some(action) = self.replay.poll() {
+            match action {
+                Action::Send(frame) => self.acts.push_back(Act::Send(frame)),
+                Action::Refused(refused) => self.refused(refused)?,
+                Action::Unsafe(errno) => self.acts.push_back(Act::Unsafe(errno)),
+                Action::Done(outcome) => match (&self.heard, &self.redo) {
+                    (Some(heard), Some(redo)) => {
+                        self.looks.begin(heard.paths(redo));
+                        self.phase = Phase::Afterwards(outcome);
+                        self.look_on()?;
+                    }
+                    _ => self.end(outcome),
+                },
+            }
+        }
+        Ok(())
+    }
+
+    fn refused(&mut self, refused: Refused) -> Result<(), Malformed> {
+        let Refused { record, errno, text } = refused;
+        if self.refused.contains(&record.number) {
+            return Ok(());
+        }
+        if self.redo.is_some() && Redo::is_done(&Request::decode(record.body.clone())?.1, errno) {
+            return Ok(());
+        }
+        let number = self.renumbered.get(&record.number).copied().unwrap_or(record.number);
+        let why = format!("the server refused it: {text} ({errno})");
+        self.acts.push_back(Act::Keep(Record { number, ..record }, why));
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,136 @@
+use super::*;
+use crate::told::Told;
+use bytes::Bytes;
+use wirefs_op::message::commit::Rcommit;
+use wirefs_op::message::error::Rerror;
+use wirefs_op::message::get::{GotMode, Rget};
+use wirefs_op::message::put::{Create, PutMode, Rput, Tput};
+use wirefs_op::message::target::{NOFD, Target};
+use wirefs_op::wire::Data;
+use wirefs_op::{Cred, FileId, Kind, Reply, SetStat, Stat, Tag, Timestamp, TreePath};
+
+const BOOT: BootId = BootId(2);
+const ROOT: FileId = FileId { fs: 1, ino: 1, generation: 1 };
+const MADE: FileId = FileId { fs: 1, ino: 9, generation: 1 };
+
+fn path() -> TreePath {
+    TreePath::from_names([&b"new"[..]]).unwrap()
+}
+
+fn stat() -> Stat {
+    let at = Timestamp { secs: 1, nanos: 0 };
+    Stat {
+        id: MADE,
+        kind: Kind::File,
+        version: 1,
+        mode: 0o644,
+        nlink: 1,
+        uid: 0,
+        gid: 0,
+        rdev: 0,
+        size: 0,
+        blocks: 0,
+        blksize: 4096,
+        atime: at,
+        mtime: at,
+        ctime: at,
+        without_xattrs: true,
+        leased: false,
+    }
+}
+
+/// A file is made.
+fn record() -> Record {
+    let create = Create { kind: Kind::File, mode: 0o644, rdev: 0, cred: Cred::default() };
+    let put = Tput {
+        target: Target { path: path(), fd: NOFD, id: Some(ROOT) },
+        mode: PutMode::CREATE.and(PutMode::EXCLUSIVE),
+        create: Some(create),
+        set: SetStat::default(),
+        offset: 0,
+        data: Data(Bytes::new()),
+    };
+    Record { number: 1, body: Request::Put(put).encode(NOTAG).to_body() }
+}
+
+fn terms(ledger: u64) -> Terms {
+    Terms { ledger: Some(ledger), boot: BOOT }
+}
+
+/// Answers as a server that has the file or not; tells what was asked, and the end if it came to it. It ends before it answers the look
+/// with this number.
+fn serve(bring: &mut Bring, has: &mut bool, looks_max: u32) -> (Vec<&'static str>, Option<Outcome>) {
+    let (mut asked, mut looks) = (Vec::new(), 0);
+    let mut records = VecDeque::from([record()]);
+    loop {
+        while bring.wants_record() {
+            let event = records.pop_front().map_or(Event::End, Event::Record);
+            bring.handle(event).unwrap();
+        }
+        let frame = match bring.poll() {
+            Some(Act::Send(frame)) => frame,
+            Some(Act::Done(outcome)) => return (asked, Some(outcome)),
+            other => panic!("{other:?} after {asked:?}"),
+        };
+        let (tag, request) = Request::decode(frame.to_body()).unwrap();
+        asked.push(request.name());
+        let reply = match request {
+            Request::Get(_) if looks == looks_max => return (asked, None),
+            Request::Get(_) => {
+                looks += 1;
+                match *has {
+                    true => Reply::Get(Rget {
+                        mode: GotMode::NONE,
+                        fd: NOFD,
+                        stat: Some(stat()),
+                        data: Data(Bytes::new()),
+                    }),
+                    false => Reply::Error(Rerror::from(Errno::NotFound)),
+                }
+            }
+            Request::Put(_) => {
+                *has = true;
+                let put = Rput { fd: NOFD, count: 0, offset: 0, before: 0, stat: Some(stat()), dir: None };
+                Reply::Put(put)
+            }
+            Request::Commit(_) => Reply::Commit(Rcommit { boot: BOOT }),
+            Request::Number(_) => continue,
+            other => panic!("{other:?}"),
+        };
+        let tag: Tag = tag;
+        bring.handle(Event::Received(reply.encode(tag).to_body())).unwrap();
+    }
+}
+
+fn learned() -> Redo {
+    let mut redo = Redo::new(ROOT, 3);
+    redo.learn(&record(), Told::default()).unwrap();
+    redo
+}
+
+// S-77
+#[test]
+fn a_connection_that_breaks_when_all_is_done_again_but_not_told_goes_on_over_another() {
+    let mut has = false;
+    let mut bring = Bring::again(learned(), u64::MAX, terms(1), Some(1)).unwrap();
+    // The name is looked at; then what became of it, and that breaks.
+    let (asked, ended) = serve(&mut bring, &mut has, 1);
+    assert_eq!((ended, has), (None, true), "{asked:?}");
+    assert!(bring.take_became().is_none());
+    let decided = bring.broken().filter(|decided| decided.is_at(BOOT)).expect("what was decided");
+    let mut bring = Bring::go_on(decided, terms(4)).unwrap();
+    let (asked, ended) = serve(&mut bring, &mut has, 9);
+    assert!(ended.is_some() && !asked.contains(&"Tput") && !asked.contains(&"Put"), "{asked:?}");
+    let became = bring.take_became().expect("told at last");
+    assert_eq!(became.next, 4);
+    assert_eq!(became.made.get(&FileId::provisional(1)).map(|stat| stat.id), Some(MADE));
+    assert!(matches!(became.fates.get(&1), Some(Fate::Answered(_))));
+}
+
+#[test]
+fn what_breaks_before_it_is_decided_begins_anew() {
+    let mut has = false;
+    let mut bring = Bring::again(learned(), u64::MAX, terms(1), Some(1)).unwrap();
+    assert_eq!(serve(&mut bring, &mut has, 0).1, None);
+    assert!(bring.broken().is_none() && !has);
+}
