@@ -315,6 +315,14 @@ impl Client {
         }
     }
 
+    /// An own change of the node is about to be issued: what the server has told of it was told before.
+    pub(crate) fn note_known(&mut self, node: NodeId) {
+        let known = self.names.node(node).filter(|_| !self.files.is_ahead(node));
+        if let Some(at) = known.map(|known| known.stat.ctime) {
+            self.note_seen(at);
+        }
+    }
+
     /// Others wait for what this client has changed: they are let on once all of it is answered.
     pub(crate) fn share(&mut self) {
         let Some(serial) = self.ahead.shares.filter(|_| !self.ahead.is_any() && !self.requests.any_change())

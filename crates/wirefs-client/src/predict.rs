@@ -58,6 +58,7 @@ fn go(client: &mut Client, request: Request, pending: Pending, foreseen: Foresee
     let number = client.issue(request, Pending::Confirm);
     client.ahead.issued(0, foreseen.inodes);
     for node in &foreseen.nodes {
+        client.note_known(*node);
         client.goes_ahead(*node);
     }
     let unconfirmed =

@@ -11,6 +11,7 @@
 use crate::core::{Client, Output};
 use crate::link::LinkState;
 use crate::operation::{self, Pending};
+use crate::requests::Outstanding;
 use std::collections::BTreeMap;
 use wirefs_op::message::allocate::Rallocate;
 use wirefs_op::message::copy::Rcopy;
@@ -97,15 +98,10 @@ impl Client {
             self.output(Output::Journal(number, frame));
         }
         for outstanding in settled {
-            // INVARIANT: what is foreseen was in the journal, and could be followed: else it is kept aside as what failed. But an
-            // opening is nothing that the server's machine could lose: the file goes by its path and id.
+            // INVARIANT: what is foreseen and changes something was in the journal, and could be followed: else it is kept aside as what
+            // failed.
             let fate = outstanding.number.and_then(|number| again.remove(&number));
-            let fate = fate.unwrap_or_else(|| match outstanding.pending {
-                // The disk has everything.
-                Pending::Barrier(_) => Again::Done(None),
-                _ if is_opening(&outstanding.request) => Again::Done(None),
-                _ => Again::Answered(Box::new(refused())),
-            });
+            let fate = fate.unwrap_or_else(|| unfollowed(&outstanding));
             let reply = reply(&outstanding.request, fate);
             operation::finish(self, outstanding, reply, true);
         }
@@ -123,13 +119,19 @@ impl Client {
     }
 }
 
-fn is_opening(request: &Request) -> bool {
-    let opens = PutMode::MORE.and(PutMode::READ).and(PutMode::WRITE).and(PutMode::SYNC);
-    matches!(request, Request::Put(put) if put.mode.without(opens) == PutMode::NONE)
-}
-
 fn refused() -> Reply {
     Reply::Error(Rerror::from(Errno::Io))
+}
+
+/// What becomes of a change that nobody has followed. An opening changes nothing, and what is open goes by its path from now on: it may
+/// have no name any more. A barrier is behind what the disk has by now.
+fn unfollowed(outstanding: &Outstanding) -> Again {
+    let opening = PutMode::MORE.and(PutMode::READ).and(PutMode::WRITE).and(PutMode::SYNC);
+    match (&outstanding.request, &outstanding.pending) {
+        (Request::Put(put), _) if put.mode.without(opening) == PutMode::NONE => Again::Done(None),
+        (_, Pending::Barrier(_)) => Again::Done(None),
+        _ => Again::Answered(Box::new(refused())),
+    }
 }
 
 /// What the server would have said first.
