@@ -430,6 +430,12 @@ impl Client {
         }
     }
 
+    /// What the server calls the objects that it had confirmed, by the inode numbers that they are shown by: a server whose machine was
+    /// started again does not know them by the numbers of the changes that made them.
+    pub(crate) fn confirmed_ids(&self) -> BTreeMap<u64, FileId> {
+        self.ahead.told.iter().map(|(id, told)| (told.ino, *id)).collect()
+    }
+
     /// The object that the node stands for has this number at the server.
     pub(crate) fn identified(&mut self, node: NodeId, stat: &Stat) {
         let Some(before) = self.names.node(node).map(|known| known.stat) else { return };

@@ -441,6 +441,7 @@ impl Client {
             return;
         }
         if self.config.journal && self.requests.is_numbered() && request.is_change() {
+            operation::concerned::note_known(self, &pending);
             self.issue(request, |_| pending);
         } else {
             self.watch_syncs(&request);

@@ -6,7 +6,12 @@ use crate::operation::session;
 use std::time::Duration;
 use wirefs_cache::{Known, NodeId};
 use wirefs_op::message::target::{NOFD, Place, Target};
-use wirefs_op::{Cred, Errno, SetStat, Stat, TreePath};
+use wirefs_op::{Cred, Errno, FileId, SetStat, Stat, TreePath};
+
+/// The inode number that an object is shown by at first.
+pub(crate) fn ino_of(id: FileId) -> u64 {
+    id.ino ^ (u64::from(id.fs) << 32).rotate_left(7)
+}
 
 impl Client {
     /// For how long the kernel may believe a name.
@@ -43,7 +48,7 @@ impl Client {
         if let Some(ino) = self.ahead.shown_ino(stat.id) {
             shown.id.ino = ino;
         } else if stat.id.fs != 0 {
-            shown.id.ino = stat.id.ino ^ (u64::from(stat.id.fs) << 32).rotate_left(7);
+            shown.id.ino = ino_of(stat.id);
         }
         if !self.attachment.acts_for_callers {
             if stat.uid == self.attachment.uid {

@@ -11,6 +11,7 @@
 use crate::core::{Client, Output};
 use crate::link::LinkState;
 use crate::operation::{self, Pending};
+use crate::present::ino_of;
 use crate::requests::Outstanding;
 use std::collections::BTreeMap;
 use wirefs_op::message::allocate::Rallocate;
@@ -83,7 +84,12 @@ impl Client {
         for (id, stat) in &made {
             self.made_again(*id, stat);
         }
-        let id_of = |id: FileId| made.get(&id).map_or(id, |stat| stat.id);
+        let confirmed = self.confirmed_ids();
+        let id_of = |id: FileId| {
+            let known = id.provisional_number().and_then(|_| confirmed.get(&ino_of(id)));
+            let id = if made.contains_key(&id) { id } else { known.copied().unwrap_or(id) };
+            made.get(&id).map_or(id, |stat| stat.id)
+        };
         self.requests.rename_ids(id_of);
         self.rename_held_ids(id_of);
         // Nothing is given up: the server, as far as it knows the session, knows it by these changes.

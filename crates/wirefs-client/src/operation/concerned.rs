@@ -66,6 +66,15 @@ fn concerned(pending: &Pending) -> Concerned {
     }
 }
 
+/// A change is about to be issued: what the server has told of its objects was told before.
+pub(crate) fn note_known(client: &mut Client, pending: &Pending) {
+    let Concerned { names, mut nodes } = concerned(pending);
+    for (dir, name) in names {
+        nodes.extend([Some(dir), client.names.child(dir, &name)].into_iter().flatten());
+    }
+    nodes.into_iter().for_each(|node| client.note_known(node));
+}
+
 /// Whether some of a change may be done that has failed with this error. The server tells nobody of own changes but who made
 /// them, and that one hears of attributes only from a reply that is no error.
 pub(crate) fn may_be_done(request: &Request, errno: Errno) -> bool {
