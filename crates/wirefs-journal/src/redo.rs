@@ -228,6 +228,11 @@ impl Redo {
         if known.deed.is_void {
             return Ok(Redone::Nothing);
         }
+        // Nobody's data, so nothing to keep.
+        let of = known.deed.of.filter(|_| matches!(&request, Request::Put(put) if put.is_barrier()));
+        if of.is_some_and(|node| self.foreign.contains(&node)) {
+            return Ok(Redone::Nothing);
+        }
         if let Some(why) = self.doubt(cut, record.number, known, &request) {
             return Ok(Redone::Aside(why));
         }

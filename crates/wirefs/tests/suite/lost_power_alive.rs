@@ -7,7 +7,7 @@
 
 use crate::journal::{alone, journals, umount};
 use crate::lost_power::started_again;
-use crate::world::{Server, World, wait_for};
+use crate::world::{Ran, Server, World, wait_for};
 use rustix::process::Signal;
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -113,6 +113,39 @@ fn what_the_servers_disk_lost_is_there_again_and_open_files_go_on() {
     assert!(!seen.contains_key("d/draft"));
     assert_eq!(quarantine(&world), "[]");
     wait_for("the end", || journals(&world).is_empty());
+}
+
+/// Rows that are written to a database which the server's disk has lost then; `None`: it has.
+fn lost_with_database() -> Option<(World, Server)> {
+    const ROWS: &str = "create table t (n); insert into t values (1); insert into t values (2); \
+         pragma journal_mode=truncate; insert into t values (3); insert into t values (4);";
+    let (world, server) = synced();
+    let ran = Ran::of(world.command("sqlite3").arg(world.path("mnt/db")).arg(ROWS));
+    ran.succeeds();
+    wait_for("the answers", || world.status()["journal"]["unanswered_changes"] == 0);
+    let names = ["db", "db-journal"];
+    // The journal of the last transactions is empty, and there.
+    let is_lost = changes(&world) >= 30;
+    lose(&world, server, &names);
+    is_lost.then(|| {
+        let server = started_again(&world);
+        (world, server)
+    })
+}
+
+// S-92 S-116
+#[test]
+fn a_database_is_there_again_with_all_rows_and_what_only_ordered_them_leaves_nothing() {
+    let (world, _server) =
+        (0..TRIES).find_map(|_| lost_with_database()).expect("the disk has always all of it");
+    let rows = |database: &str| {
+        let sql = "pragma integrity_check; insert into t values (5); select count(distinct n) from t;";
+        Ran::of(world.command("sqlite3").arg(world.path(database)).arg(sql)).succeeds()
+    };
+    assert_eq!(rows("mnt/db"), "ok\n5\n");
+    umount(&world);
+    assert_eq!(rows("export/db"), "ok\n5\n");
+    assert_eq!(quarantine(&world), "[]");
 }
 
 /// Changes that fail, or leave something else, when they are done twice.
