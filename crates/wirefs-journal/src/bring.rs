@@ -23,6 +23,7 @@ use became::Heard;
 use bytes::Bytes;
 use looks::Looks;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use wirefs_op::message::number::Tnumber;
 use wirefs_op::message::version::BootId;
 use wirefs_op::wire::Malformed;
 use wirefs_op::{Errno, Frame, NOTAG, Request};
@@ -163,6 +164,11 @@ impl Bring {
         self.phase == Phase::Moves && self.replay.has_room()
     }
 
+    /// Whether some of what the server's machine has lost may have been sent again.
+    pub fn is_decided(&self) -> bool {
+        self.decided.is_some()
+    }
+
     /// What became of the changes so far: how many of them it is done with.
     pub fn progress(&self) -> u64 {
         let outcome = self.replay.outcome();
@@ -191,7 +197,10 @@ impl Bring {
     pub fn handle(&mut self, event: Event) -> Result<(), Fault> {
         match (event, self.phase) {
             (Event::Record(record), _) => self.give(record)?,
-            (Event::End, _) => self.replay.handle(Event::End)?,
+            (Event::End, _) => {
+                self.tells_where_it_is();
+                self.replay.handle(Event::End)?;
+            }
             (Event::Received(body), Phase::Moves) => {
                 self.hear(&body)?;
                 self.replay.handle(Event::Received(body))?;
@@ -206,6 +215,15 @@ impl Bring {
             (Event::Received(_), Phase::Ended) => {}
         }
         self.follow()
+    }
+
+    /// Where nothing was to be sent again, a server that was started again knows no number of the session; and a client that lives goes on
+    /// with the numbers that it has.
+    fn tells_where_it_is(&mut self) {
+        if let (Some(redo), Some(_), true) = (&self.redo, &self.heard, self.renumbered.is_empty()) {
+            let told = Tnumber { number: redo.end(), answered: redo.end() };
+            self.acts.push_back(Act::Send(Request::Number(told).encode(NOTAG)));
+        }
     }
 
     /// What was looked at is known, or more is asked for.

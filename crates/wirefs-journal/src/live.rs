@@ -116,13 +116,19 @@ impl Live {
         let length = (HEAD_BYTES + body_bytes) as u64;
         let opens = self.used + length > SEGMENT_BYTES && self.used > self.header_bytes;
         if opens {
-            self.full.push_back(self.current);
-            self.current = Segment { number: self.current.number + 1, highest: 0 };
-            self.used = self.header_bytes;
+            self.turn();
         }
         let offset = self.used;
         self.used += length;
         Placed { segment: self.current.number, offset, opens }
+    }
+
+    /// Begins another segment, whatever room there is: hands back its number.
+    pub fn turn(&mut self) -> u64 {
+        self.full.push_back(self.current);
+        self.current = Segment { number: self.current.number + 1, highest: 0 };
+        self.used = self.header_bytes;
+        self.current.number
     }
 
     /// The changes below a number are not needed any more: hands back the segments that may go, in order.

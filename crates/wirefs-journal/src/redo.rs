@@ -130,6 +130,7 @@ impl Redo {
     /// # Errors
     /// It cannot be followed.
     pub fn learn(&mut self, record: &Record, told: Told) -> Result<(), Unlike> {
+        self.names.tells(record.number);
         if told.is_refused {
             return Ok(());
         }
@@ -178,7 +179,14 @@ impl Redo {
 
     /// The paths of the objects whose contents or attributes are concerned, after [`Redo::decide`].
     pub fn targets(&self) -> BTreeSet<TreePath> {
-        self.concerned().map(|(_, path)| path).collect()
+        let forgotten = self.forgotten().into_iter().map(|(_, path)| path);
+        self.concerned().map(|(_, path)| path).chain(forgotten).collect()
+    }
+
+    /// Objects that changes name by the number of one that is forgotten: a server that was started again knows them by theirs alone.
+    fn forgotten(&self) -> Vec<(Node, TreePath)> {
+        let nodes = self.names.forgotten.iter().copied().filter(|node| self.names.id(*node).is_none());
+        nodes.filter_map(|node| Some((node, self.cut.as_ref()?.state.path(node)?))).collect()
     }
 
     fn concerned(&self) -> impl Iterator<Item = (Node, TreePath)> + '_ {
@@ -189,6 +197,12 @@ impl Redo {
     /// What is at [`Redo::targets`], and when it was changed last. What was changed later than the client ever heard was changed by
     /// somebody else, or is whole: it is left alone.
     pub fn compare(&mut self, found: &BTreeMap<TreePath, Found>, seen: u64) {
+        let forgotten = self.forgotten();
+        for (node, path) in &forgotten {
+            if let (Some(cut), Some(found)) = (&mut self.cut, found.get(path)) {
+                cut.learn(*node, found.id);
+            }
+        }
         let known = |node: Node| self.cut.as_ref().and_then(|cut| cut.id(node)).or(self.names.id(node));
         let is_own = |(node, path): &(Node, TreePath)| {
             let found = found.get(path).filter(|found| found.changed <= seen);

@@ -26,6 +26,11 @@ impl Cut {
         self.ids.get(&node).copied()
     }
 
+    /// The object is found to have this number.
+    pub(super) fn learn(&mut self, node: Node, id: FileId) {
+        self.ids.insert(node, id);
+    }
+
     /// The names of what was changed later than that.
     pub(super) fn changed_after(&self, seen: u64) -> BTreeSet<Key> {
         self.changed.iter().filter(|(_, changed)| **changed > seen).map(|(key, _)| key.clone()).collect()
@@ -85,9 +90,13 @@ pub(super) fn probes(names: &Names, steps: &[&Deed]) -> Result<BTreeSet<TreePath
 /// Moments that fit, at most.
 const MOMENTS_MAX: usize = 256;
 
-/// Whether two moments that fit are the same but for what nobody knows.
-fn agree(one: &State, other: &State, keys: &BTreeSet<Key>) -> bool {
+/// Whether two moments that fit are the same but for what nobody knows. What was made, and its number never told, is not taken for what
+/// was there before.
+fn agree(names: &Names, one: &State, other: &State, keys: &BTreeSet<Key>) -> bool {
     keys.iter().all(|key| match (one.holder(key), other.holder(key)) {
+        (Holder::Unknown, Holder::Object(node)) | (Holder::Object(node), Holder::Unknown) => {
+            names.id(node).is_some() || !names.of(node).is_new
+        }
         (Holder::Unknown, _) | (_, Holder::Unknown) => true,
         (one, other) => one == other,
     })
@@ -140,7 +149,7 @@ pub(super) fn find(names: &Names, steps: &[&Deed], found: &BTreeMap<TreePath, Fo
         }
     }
     let (step, state) = fitting.pop().ok_or(Unlike::Server)?;
-    if !fitting.iter().all(|(_, other)| agree(&state, other, &keys)) {
+    if !fitting.iter().all(|(_, other)| agree(names, &state, other, &keys)) {
         return Err(Unlike::Several);
     }
     let (mut ids, mut changed) = (BTreeMap::new(), BTreeMap::new());

@@ -39,7 +39,10 @@ pub(super) fn read(
             Ok(if put.mode.has(PutMode::REMOVE) { unnamed(names, deed) } else { deed })
         }
         Request::Remove(remove) => {
-            let (key, _) = held(names, &remove.place)?;
+            let (key, removed) = held(names, &remove.place)?;
+            if remove.directory && names.now.has_names_in(removed) {
+                return Err(Unlike::Journal);
+            }
             let dir = key.0;
             Ok(Deed { names: vec![(key, Holder::Nobody)], ids: [Some(dir), None], ..Deed::default() })
         }

@@ -56,6 +56,12 @@ impl State {
         }
     }
 
+    /// Whether a directory is known to have something in it.
+    pub(super) fn has_names_in(&self, dir: Node) -> bool {
+        let mut names = self.names.range((dir, Vec::new())..).take_while(|((of, _), _)| *of == dir);
+        names.any(|(_, holder)| matches!(holder, Holder::Object(_)))
+    }
+
     /// All names of the object.
     pub(super) fn places(&self, node: Node) -> Vec<Key> {
         self.places.get(&node).into_iter().flatten().cloned().collect()
@@ -83,6 +89,10 @@ pub(super) struct Names {
     pub(super) objects: Vec<Object>,
     by_number: BTreeMap<u64, Node>,
     by_id: BTreeMap<FileId, Node>,
+    /// Objects that were made by changes before the first.
+    pub(super) forgotten: Vec<Node>,
+    /// The number of the first change.
+    first_number: Option<u64>,
     /// Before the first change.
     pub(super) first: State,
     /// After the last one that was looked at.
@@ -141,12 +151,30 @@ impl Names {
         }
     }
 
+    /// Changes from this number on are told, in their order.
+    pub(super) fn tells(&mut self, number: u64) {
+        self.first_number.get_or_insert(number);
+    }
+
+    fn is_forgotten(&self, number: u64) -> bool {
+        self.first_number.is_some_and(|first| number < first) && !self.by_number.contains_key(&number)
+    }
+
     /// A change says that the object has this id.
     pub(super) fn is_called(&mut self, node: Node, id: Option<FileId>) -> Result<(), Unlike> {
         let Some(id) = id else { return Ok(()) };
         let object = self.of(node);
         match id.provisional_number() {
             Some(number) if object.made == Some(number) => Ok(()),
+            // The change that made it is forgotten: it is on the server's disk, and known by its path.
+            Some(number) if self.is_forgotten(number) && object.made.is_none() => {
+                if let Some(object) = self.objects.get_mut(node.0) {
+                    object.made = Some(number);
+                }
+                self.by_number.insert(number, node);
+                self.forgotten.push(node);
+                Ok(())
+            }
             Some(_) => Err(Unlike::Journal),
             None if object.id == Some(id) => Ok(()),
             None if object.id.is_some() || self.by_id.contains_key(&id) => Err(Unlike::Journal),

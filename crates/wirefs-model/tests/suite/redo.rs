@@ -4,7 +4,7 @@ mod world;
 
 use std::collections::BTreeMap;
 use wirefs_journal::{Found, Record, Redo, Redone, Told, Unlike};
-use wirefs_op::TreePath;
+use wirefs_op::{FileId, NOTAG, Request, TreePath};
 use world::{Change, World};
 
 /// What was changed, what the disk kept of it, and what of the rest is done again; the first attempts end somewhere. False: it says
@@ -136,6 +136,46 @@ fn what_was_changed_after_the_client_heard_of_the_server_is_left_alone() {
     let redone: Vec<Redone> = changes.iter().map(|change| redo.redo(&change.record).unwrap()).collect();
     assert!(matches!(redone[0], Redone::Aside(_)), "{redone:?}");
     assert!(redone[1..].iter().all(|redone| matches!(redone, Redone::Send(..))), "{redone:?}");
+}
+
+// S-77 S-92
+#[test]
+fn what_was_made_by_a_change_that_is_forgotten_is_known_by_its_path() {
+    let mut world = World::new(1);
+    let changes = world.changes(&["mkdir d", "create d/f"]);
+    let mut lost = World::new(1);
+    lost.changes(&["mkdir d"]);
+    let (_, mut request) = Request::decode(changes[1].record.body.clone()).unwrap();
+    request.ids_mut().into_iter().flatten().for_each(|id| *id = FileId::provisional(1));
+    let record = Record { number: 2, body: request.encode(NOTAG).to_body() };
+    let mut redo = Redo::new(lost.root(), 1000);
+    redo.learn(&record, Told::default()).unwrap();
+    redo.decide(&lost.found(redo.probes().unwrap())).unwrap();
+    redo.compare(&lost.found(redo.targets()), u64::MAX);
+    let Ok(Redone::Send(1000, mut request)) = redo.redo(&record) else { panic!("it is not sent") };
+    let dir = request.ids_mut().into_iter().flatten().next().copied();
+    assert_eq!(dir, Some(lost.id_of("d")));
+    // One that is not forgotten, and not there, is nobody's.
+    let mut redo = Redo::new(lost.root(), 1000);
+    redo.learn(
+        &Record { number: 1, ..record.clone() },
+        Told { is_answered: true, is_refused: true, ..Told::default() },
+    )
+    .unwrap();
+    assert_eq!(redo.learn(&record, Told { is_answered: true, ..Told::default() }), Err(Unlike::Journal));
+}
+
+// S-77 S-93
+#[test]
+fn what_was_made_and_never_told_is_not_taken_for_what_it_was_to_replace() {
+    let mut world = World::new(1);
+    let mut changes = world.changes(&["create n", "rename n k"]);
+    changes.iter_mut().for_each(|change| change.told = Told::default());
+    // Its disk has nothing of it, and `k` is the file that was there.
+    let lost = World::new(1);
+    let mut redo = Redo::new(lost.root(), 1000);
+    changes.iter().for_each(|change| redo.learn(&change.record, change.told).unwrap());
+    assert_eq!(redo.decide(&lost.found(redo.probes().unwrap())), Err(Unlike::Several));
 }
 
 /// What becomes of these changes, of which the disk has nothing, where what somebody else made has the name `k` since.

@@ -102,6 +102,11 @@ impl Journal {
         Ok(redone(terms.boot, became))
     }
 
+    /// What follows is for the server with this boot id, whose disk has all that went before; false: the journal fails now.
+    pub(in crate::mount) fn turn(&self, boot: BootId) -> bool {
+        self.with(|writer, group| writer.turn(boot, group))
+    }
+
     /// It cannot be told what the server's machine has lost: all that its disk may not have is kept.
     pub(in crate::mount) fn keep_all(&self, stays: &Stays) -> Result<(), Stays> {
         let (header, dir) = self.place()?;
@@ -120,7 +125,7 @@ impl Journal {
         Ok(())
     }
 
-    fn place(&self) -> Result<(Header, PathBuf), Stays> {
+    pub(super) fn place(&self) -> Result<(Header, PathBuf), Stays> {
         let writer = self.writer();
         let whole = writer.as_ref().ok_or_else(|| Stays::Unreadable("it has ended".to_owned()))?;
         let (header, dir) = whole.header();

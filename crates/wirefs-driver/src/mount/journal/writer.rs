@@ -12,6 +12,7 @@ use wirefs_journal::entry::{EntryKind, HEAD_BYTES, NOT_ALONE, Spot, head};
 use wirefs_journal::limits::SEGMENT_BYTES;
 use wirefs_journal::{Figures, Header, Live, Misuse, Told};
 use wirefs_op::Frame;
+use wirefs_op::message::version::BootId;
 
 /// Entries that are written with one call, at most: the kernel takes 1024 pieces, and each has three.
 const GATHERED_MAX: usize = 300;
@@ -175,6 +176,15 @@ impl Writer {
         group.wrote(&self.file);
         self.gathered.clear();
         Ok(())
+    }
+
+    /// The server's machine was started again, and has all that is in the journal: what follows is for that start of it.
+    pub(super) fn turn(&mut self, boot: BootId, group: &Group) -> Result<(), AppendError> {
+        self.header.boot = boot;
+        let segment = self.live.turn();
+        self.next_segment(segment, group)?;
+        self.note_again(group)?;
+        self.write(group)
     }
 
     fn next_segment(&mut self, segment: u64, group: &Group) -> Result<(), AppendError> {

@@ -50,6 +50,9 @@ impl LostPower {
         match journal.redo(attached, begun) {
             Ok(redone) => {
                 self.begun = None;
+                if !journal.turn(boot) {
+                    engine.drive(|state, now| state.client.journal_failed(now));
+                }
                 engine.drive(|state, now| state.client.redone(now, redone));
                 Met::DialNow
             }

@@ -2,6 +2,7 @@
 
 use super::*;
 use wirefs_op::Timestamp;
+use wirefs_op::message::version::BootId;
 
 /// The changes and bytes of a journal that was left.
 fn left(stage: &Stage) -> (u64, u64) {
@@ -9,6 +10,21 @@ fn left(stage: &Stage) -> (u64, u64) {
         [LeftJournal { state: LeftState::Left { changes, bytes, .. }, .. }] => (*changes, *bytes),
         other => panic!("{other:?}"),
     }
+}
+
+// S-77
+#[test]
+fn what_follows_another_start_of_the_server_is_known_to_be_for_that() {
+    let stage = Stage::new();
+    let journal = stage.begin(1);
+    assert!(journal.record(1, write_to("one")) && journal.write(|| 0));
+    let dir = journal.place().unwrap().1;
+    assert!(journal.turn(BootId(9)) && journal.forget(2));
+    assert!(journal.record(2, write_to("two")) && journal.write(|| 0));
+    drop(journal);
+    let left = left::Left::own(&dir).unwrap();
+    assert_eq!(left.header().unwrap().boot, BootId(9));
+    assert_eq!((left.survey.needed_from(0).0, left.survey.forget), (1, 2));
 }
 
 #[test]
