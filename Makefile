@@ -24,8 +24,8 @@ endure: ## keep files in pings for ten minutes on lines that lose some, 1 % with
 lint: ## what CI checks beside the tests: format, clippy, layers, style, shell scripts
 	@scripts/need lint && scripts/lint
 fmt: ; cargo fmt --all ## format the code
-sim: ## run the simulation with SEEDS=20000 seeds from FROM=0 on; one seed alone tells all that happens
-	@cargo run --quiet -p wirefs-sim -- --from $(or $(FROM),0) --seeds $(or $(SEEDS),20000)
+sim: ## run the simulation with SEEDS=20000 seeds from FROM=0 on, AHEAD=1: of a mount ahead of its server; one seed alone tells all
+	@cargo run --quiet -p wirefs-sim -- $(if $(AHEAD),--ahead) --from $(or $(FROM),0) --seeds $(or $(SEEDS),20000)
 circuits: ## simulate lives of circuits over bad cards with SEEDS=2000 seeds from FROM=0 on
 	@CIRCUIT_FROM=$(or $(FROM),0) CIRCUIT_SEEDS=$(or $(SEEDS),2000) cargo test -q -p wirefs-circuit whatever -- --nocapture
 fuzz: ## run the property tests of all decoders with CASES=20000 cases each

@@ -2,11 +2,13 @@
 //! Symbolic links are never followed here, permissions never checked.
 
 mod attributes;
+mod disk;
 mod inode;
 mod io;
 mod names;
 mod rename;
 
+pub(crate) use disk::Disk;
 pub(crate) use inode::{Body, Ino, Inode, New};
 pub(crate) use names::check_target;
 pub(crate) use rename::check_flags;

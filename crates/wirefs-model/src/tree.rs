@@ -8,7 +8,7 @@ mod name;
 mod put;
 mod touch;
 
-use crate::fs::{Fs, Ino, ROOT};
+use crate::fs::{Disk, Fs, Ino, ROOT};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use wirefs_op::limits::FDS_MAX;
@@ -36,6 +36,8 @@ struct State {
     fs: Fs,
     sessions: BTreeMap<SessionKey, Session>,
     boot: BootId,
+    /// Where power cuts are played.
+    disk: Option<Disk>,
 }
 
 /// One client's view.
@@ -65,8 +67,38 @@ struct Object {
 impl ModelTree {
     /// An empty tree. `boot` names this run of the server.
     pub fn new(boot: BootId) -> ModelTree {
-        let state = State { fs: Fs::new(), sessions: BTreeMap::new(), boot };
+        ModelTree::of(Fs::new(), boot, None)
+    }
+
+    fn of(fs: Fs, boot: BootId, disk: Option<Disk>) -> ModelTree {
+        let state = State { fs, sessions: BTreeMap::new(), boot, disk };
         ModelTree { state: Mutex::new(state), tell: Mutex::new(None) }
+    }
+
+    /// The same tree, which remembers from now on what its disk has for certain, and what perhaps.
+    ///
+    /// # Cost
+    /// A copy of all of it for each change up to the next commit of everything.
+    pub fn on_a_disk(self) -> ModelTree {
+        let mut state = self.state();
+        state.disk = Some(Disk::new(&state.fs));
+        drop(state);
+        self
+    }
+
+    /// The tree as it is found when its machine, which now lost power, is there again: names are those after some change, and each file
+    /// is what it was after some change. `choose` picks a number below its argument; 0 always is what the disk has for certain.
+    pub fn after_power_cut(&self, boot: BootId, choose: &mut dyn FnMut(u64) -> u64) -> ModelTree {
+        let state = self.state();
+        let fs = state.disk.as_ref().map_or_else(|| state.fs.clone(), |disk| disk.after_power_cut(choose));
+        let disk = Disk::new(&fs);
+        ModelTree::of(fs, boot, Some(disk))
+    }
+
+    /// Another tree that is the same now, without sessions.
+    pub fn copy(&self) -> ModelTree {
+        let state = self.state();
+        ModelTree::of(state.fs.clone(), state.boot, None)
     }
 
     /// Whether a tree with the same contents may answer a seek so.
@@ -153,6 +185,9 @@ impl State {
             Request::Find(find) => self.find(session, find, replies),
             other => self.answer_once(session, other).map(|reply| vec![reply]),
         };
+        if let Some(disk) = self.disk.as_mut().filter(|_| request.is_change()) {
+            disk.changed(&self.fs);
+        }
         let mut answers = outcome.unwrap_or_else(|errno| vec![Reply::Error(errno.into())]);
         replies.grant(&mut answers.iter_mut().flat_map(stats));
         Ok(answers)

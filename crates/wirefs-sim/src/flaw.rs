@@ -37,10 +37,19 @@ pub enum Flaw {
     KeepsTheKernels,
     /// The client: time passes for it only when something happens.
     SleepsThrough,
+    /// The server: keeps no ledger that outlives its process.
+    LedgerOff,
+    /// The client: its journal forgets a change when the server has answered it, not when its disk has it.
+    FreesOnReply,
+    /// The client: `fsync` is answered before the server's disk has anything.
+    AnswersFsyncEarly,
 }
 
 impl Flaw {
-    /// All of them.
+    /// Those that a mount that is ahead of its server shows ([`Scene::Ahead`](crate::Scene::Ahead)).
+    pub const AHEAD: [Flaw; 3] = [Flaw::LedgerOff, Flaw::FreesOnReply, Flaw::AnswersFsyncEarly];
+
+    /// Those that clients beside each other show.
     pub const ALL: [Flaw; 17] = [
         Flaw::TouchesNothing,
         Flaw::TouchesTheFirst,

@@ -5,17 +5,21 @@
 //! leases is compared at each change. A change waits for others for a bounded time, and each call is answered. Once all is
 //! well again, all clients see the same tree, and nothing is left at anybody.
 //!
+//! A mount that is ahead of its server, with a journal: what its program was told is what the server has in the end, each change once and in
+//! order, whoever was killed and whichever machine lost power; what was synced is on the server's disk when that is answered.
+//!
 //! *Never*: clocks, threads, sockets, randomness but the seed's. Shipped.
 //!
 //! *Drive it*:
 //! ```
-//! let record = wirefs_sim::run(7, None)?;
+//! let record = wirefs_sim::run(wirefs_sim::Scene::Beside, 7, None)?;
 //! assert!(record.operations > 0);
 //! # Ok::<(), wirefs_sim::Failure>(())
 //! ```
 //!
 //! *Proved by*: `tests/suite`, where each [`Flaw`] is built in and has to be found.
 
+mod ahead;
 mod check;
 mod end;
 mod flaw;
@@ -39,9 +43,20 @@ use world::World;
 /// So many lines of what happened before are shown.
 const SHOWN: usize = 400;
 
+/// What kind of run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scene {
+    /// Clients beside each other, and what each of them sees.
+    Beside,
+    /// One client that is ahead of its server, and what becomes of its changes when processes are killed and machines lose power.
+    Ahead,
+}
+
 /// A run in which something was wrong.
 #[derive(Clone, Debug)]
 pub struct Failure {
+    /// What kind of run.
+    pub scene: Scene,
     /// Which run.
     pub seed: u64,
     /// What was wrong.
@@ -57,7 +72,8 @@ impl fmt::Display for Failure {
             writeln!(f, "{line}")?;
         }
         writeln!(f, "seed {}: {}", self.seed, self.what)?;
-        write!(f, "`make sim FROM={} SEEDS=1` runs it alone", self.seed)
+        let scene = if self.scene == Scene::Ahead { " AHEAD=1" } else { "" };
+        write!(f, "`make sim FROM={} SEEDS=1{scene}` runs it alone", self.seed)
     }
 }
 
@@ -67,16 +83,16 @@ impl std::error::Error for Failure {}
 ///
 /// # Errors
 /// Something was wrong; then the run is made again, to tell what happened in it.
-pub fn run(seed: u64, flaw: Option<Flaw>) -> Result<Record, Failure> {
-    World::new(seed, flaw, false).run().map_err(|what| {
-        let history = tell(seed, flaw);
-        Failure { seed, what, history }
+pub fn run(scene: Scene, seed: u64, flaw: Option<Flaw>) -> Result<Record, Failure> {
+    World::new(scene, seed, flaw, false).run().map_err(|what| {
+        let history = tell(scene, seed, flaw);
+        Failure { scene, seed, what, history }
     })
 }
 
 /// What happens in the run of a seed, line by line.
-pub fn tell(seed: u64, flaw: Option<Flaw>) -> Vec<String> {
-    let mut world = World::new(seed, flaw, true);
+pub fn tell(scene: Scene, seed: u64, flaw: Option<Flaw>) -> Vec<String> {
+    let mut world = World::new(scene, seed, flaw, true);
     // What is wrong with it stands in the history.
     let _ = world.run();
     world.history()

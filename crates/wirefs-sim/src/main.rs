@@ -1,26 +1,30 @@
 //! `wirefs-sim`: many runs, one after the other, until one goes wrong: what `make sim` starts.
 
 use std::process::ExitCode;
-use wirefs_sim::{Record, run, tell};
+use wirefs_sim::{Record, Scene, run, tell};
 
-/// The first seed and how many.
-fn told() -> Result<(u64, u64), String> {
+/// What kind of runs, the first seed and how many.
+fn told() -> Result<(Scene, u64, u64), String> {
     let mut arguments = std::env::args().skip(1);
-    let (mut from, mut seeds) = (0, 2000);
+    let (mut scene, mut from, mut seeds) = (Scene::Beside, 0, 2000);
     while let Some(argument) = arguments.next() {
         let slot = match argument.as_str() {
             "--from" => &mut from,
             "--seeds" => &mut seeds,
-            other => return Err(format!("`{other}` is none of --from and --seeds")),
+            "--ahead" => {
+                scene = Scene::Ahead;
+                continue;
+            }
+            other => return Err(format!("`{other}` is none of --ahead, --from and --seeds")),
         };
         let value = arguments.next().unwrap_or_default();
         *slot = value.parse().map_err(|_| format!("{argument} takes a number, not `{value}`"))?;
     }
-    Ok((from, seeds))
+    Ok((scene, from, seeds))
 }
 
 fn main() -> ExitCode {
-    let (from, seeds) = match told() {
+    let (scene, from, seeds) = match told() {
         Ok(told) => told,
         Err(wrong) => {
             eprintln!("{wrong}");
@@ -29,7 +33,7 @@ fn main() -> ExitCode {
     };
     let mut total = Record::default();
     for seed in from..from.saturating_add(seeds) {
-        match run(seed, None) {
+        match run(scene, seed, None) {
             Ok(record) => total += record,
             Err(failure) => {
                 eprintln!("{failure}");
@@ -37,11 +41,11 @@ fn main() -> ExitCode {
             }
         }
         if seeds == 1 {
-            tell(seed, None).iter().for_each(|line| println!("{line}"));
+            tell(scene, seed, None).iter().for_each(|line| println!("{line}"));
         } else if (seed - from + 1).is_multiple_of((seeds / 20).max(1)) {
-            println!("{total}");
+            println!("{}", total.told(scene));
         }
     }
-    println!("nothing wrong in {seeds} runs from {from}: {total}");
+    println!("nothing wrong in {seeds} runs from {from}: {}", total.told(scene));
     ExitCode::SUCCESS
 }

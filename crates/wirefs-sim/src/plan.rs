@@ -1,5 +1,6 @@
 //! What kind of run a seed is: who takes part, how long things take, what goes wrong.
 
+use crate::ahead::AheadPlan;
 use std::time::Duration;
 use wirefs_cache::Mode;
 use wirefs_client::{Config, HostName};
@@ -8,6 +9,9 @@ use wirefs_op::Timestamp;
 
 /// At least and at most, in microseconds.
 pub(crate) type Span = (u64, u64);
+
+/// The time of day where a mount tells it before its server does.
+const DAY: Timestamp = Timestamp { secs: 1_700_000_000, nanos: 0 };
 
 /// What may go wrong.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,9 +42,11 @@ pub(crate) struct Plan {
     /// Operations of all programs together.
     pub(crate) operations: u64,
     pub(crate) troubles: Troubles,
-    deadline: Option<Duration>,
-    cache_bytes_max: usize,
-    name_ttl_max: Option<Duration>,
+    pub(crate) deadline: Option<Duration>,
+    pub(crate) cache_bytes_max: usize,
+    pub(crate) name_ttl_max: Option<Duration>,
+    /// One mount that is ahead of its server.
+    pub(crate) ahead: Option<AheadPlan>,
 }
 
 impl Plan {
@@ -71,6 +77,7 @@ impl Plan {
             deadline: if dice.chance(1, 5) { None } else { Some(Duration::from_secs(10)) },
             cache_bytes_max: dice.one_of(&[64 << 20, 64 << 20, 8 << 10]),
             name_ttl_max: dice.chance(1, 6).then(|| Duration::from_millis(500)),
+            ahead: None,
         }
     }
 
@@ -104,9 +111,9 @@ impl Plan {
             gid: 0,
             cache_bytes_max: self.cache_bytes_max,
             name_ttl_max: self.name_ttl_max,
-            journal: false,
-            fsync_here: false,
-            day: Timestamp::default(),
+            journal: self.ahead.is_some(),
+            fsync_here: self.ahead.as_ref().is_some_and(|ahead| ahead.fsync_here),
+            day: if self.ahead.is_some() { DAY } else { Timestamp::default() },
             host: HostName::new(b"box"),
         }
     }

@@ -32,6 +32,8 @@ enum Line {
     Waiting,
     /// It has, and waits for the server's answers.
     Dialling(ConnectionKey, Greeting),
+    /// It is attached, and what an earlier life left, or the server's machine lost, is brought to the server first.
+    Bringing(ConnectionKey),
     /// It is attached.
     Up(ConnectionKey),
 }
@@ -89,14 +91,16 @@ impl Seat {
     fn up(&self) -> Option<ConnectionKey> {
         match self.line {
             Line::Up(connection) => Some(connection),
-            Line::Waiting | Line::Dialling(..) => None,
+            Line::Waiting | Line::Dialling(..) | Line::Bringing(_) => None,
         }
     }
 
     /// The connection that it has or tries.
     pub(crate) fn connection(&self) -> Option<ConnectionKey> {
         match self.line {
-            Line::Up(connection) | Line::Dialling(connection, _) => Some(connection),
+            Line::Up(connection) | Line::Bringing(connection) | Line::Dialling(connection, _) => {
+                Some(connection)
+            }
             Line::Waiting => None,
         }
     }
@@ -188,6 +192,7 @@ impl World {
         seat.last_unknown = None;
         self.note(|| format!("client {index} crashes{}", if says_so { "" } else { ", in silence" }));
         self.record.client_crashes += 1;
+        self.client_is_gone();
         if let Some(connection) = connection {
             if says_so {
                 self.close(connection, Way::Up);
@@ -208,6 +213,7 @@ impl World {
         let local = seat.clock(now);
         let result = seat.client.as_mut().map(|client| act(client, local));
         self.follow_seat(index);
+        self.journal_is_written(index);
         result
     }
 
@@ -217,6 +223,7 @@ impl World {
             match output {
                 Output::Answer(id, answer) => self.answer_comes(index, id, answer),
                 Output::Send(frame, lane) => {
+                    let frame = self.journal_before(frame);
                     if let Some(connection) = connection {
                         let body = frame.to_body();
                         self.note_request(index, &body);
@@ -236,11 +243,11 @@ impl World {
                 }
                 // Comes only where there is a store.
                 Output::LetGo(..) | Output::Load(_) | Output::Keep(..) => {}
-                Output::AnswerJournaled(id, answer) => self.tell_kernel(index, Notice::Answer(id, answer)),
-                Output::Journal(..)
+                Output::AnswerJournaled(id, answer) => self.answer_journaled(index, id, answer),
+                output @ (Output::Journal(..)
                 | Output::JournalForget(_)
                 | Output::JournalNote(_)
-                | Output::Refused(..) => {}
+                | Output::Refused(..)) => self.journal(output),
                 Output::HangUp => {
                     if let Some(connection) = connection {
                         self.record.hang_ups += 1;
@@ -274,10 +281,15 @@ impl World {
         }
         if self.flaw != Some(Flaw::SleepsThrough) {
             self.is_ticking = true;
+            if self.seats.get(index).is_some_and(|seat| matches!(seat.line, Line::Bringing(_))) {
+                self.drive(index, |client, now| client.is_being_redone(now));
+            }
             self.drive(index, |client, now| client.tick(now));
             self.is_ticking = false;
         }
         self.check_patience(index);
+        self.check_ahead_patience();
+        self.check_bringing();
         self.after(TICK, Event::TickSeat(index, life));
     }
 
@@ -286,6 +298,10 @@ impl World {
         let Some(wire) = self.wires.get(&connection).filter(|wire| wire.at_seat) else { return };
         let index = wire.seat;
         self.note_reply(index, &body);
+        let brings = |line: &Line| matches!(line, Line::Bringing(brings) if *brings == connection);
+        if self.seats.get(index).is_some_and(|seat| brings(&seat.line)) {
+            return self.bringing_receives(body);
+        }
         if !self.seats.get(index).is_some_and(|seat| seat.uses(connection)) {
             return self.greeted(index, connection, body);
         }
@@ -312,6 +328,7 @@ impl World {
         let was_up = seat.uses(connection);
         seat.line = Line::Waiting;
         self.note(|| format!("client {index} has lost connection {}", connection.0));
+        self.bringing_is_lost();
         if was_up {
             if let Some(seat) = self.seats.get_mut(index) {
                 (seat.last_loss, seat.up_since, seat.dials) = (Some(now), None, 0);

@@ -45,6 +45,8 @@ pub(crate) struct Server {
     pub(crate) is_up: bool,
     /// It is about to end in order.
     is_draining: bool,
+    /// Until when it waits for what holds that up, where it does not wait for ever.
+    drains_until: Option<Time>,
     stopped: BTreeSet<JobKey>,
     /// When changes were put aside first.
     waiting: BTreeMap<JobKey, Time>,
@@ -66,6 +68,7 @@ impl Server {
             life: 0,
             is_up: true,
             is_draining: false,
+            drains_until: None,
             stopped: BTreeSet::new(),
             waiting: BTreeMap::new(),
             attached: BTreeMap::new(),
@@ -128,6 +131,7 @@ impl World {
                 self.server.sessions.handle(now, Input::Attached { connection, session, result });
             }
             Output::EndSession(session) => self.end_session(session),
+            Output::Note(..) if self.flaw == Some(Flaw::LedgerOff) => {}
             Output::Recollect { connection, session } => {
                 let noted = self.server.notes.get(&session).cloned().map(Box::new);
                 self.server.notes.entry(session).or_default();

@@ -27,6 +27,9 @@ impl World {
         if self.is_healed {
             return;
         }
+        if self.ahead.is_some() {
+            return self.trouble_ahead();
+        }
         let troubles = self.plan.troubles;
         let seat = self.dice.below(self.seats.len() as u64) as usize;
         match self.dice.below(100) {

@@ -1,5 +1,7 @@
 //! Virtual time: one queue of all that is going to happen, and one seed that decides it.
 
+use crate::Scene;
+use crate::ahead::Ahead;
 use crate::flaw::Flaw;
 use crate::plan::{Plan, Span};
 use crate::record::Record;
@@ -41,6 +43,8 @@ pub(crate) enum Event {
     Answered(usize, u64, CallId, Box<Answer>),
     /// A program does something.
     Think(usize, u64, usize),
+    /// A client's disk has its journal up to a point, for which an answer waits.
+    Synced(usize, u64, usize, CallId, Box<Answer>),
     Trouble,
     ActOutside,
 }
@@ -56,6 +60,7 @@ pub(crate) struct World {
     pub(crate) lines: Vec<Line>,
     pub(crate) wires: BTreeMap<ConnectionKey, Wire>,
     pub(crate) truth: Truth,
+    pub(crate) ahead: Option<Ahead>,
     pub(crate) record: Record,
     /// Operations that programs have still to begin.
     pub(crate) operations_left: u64,
@@ -73,9 +78,12 @@ pub(crate) struct World {
 }
 
 impl World {
-    pub(crate) fn new(seed: u64, flaw: Option<Flaw>, is_told: bool) -> World {
+    pub(crate) fn new(scene: Scene, seed: u64, flaw: Option<Flaw>, is_told: bool) -> World {
         let mut dice = Dice::new(seed);
-        let plan = Plan::new(&mut dice);
+        let plan = match scene {
+            Scene::Beside => Plan::new(&mut dice),
+            Scene::Ahead => Plan::ahead(&mut dice),
+        };
         let tree = ModelTree::new(BootId(1));
         let truth = Truth::new(&tree);
         let operations_left = plan.operations;
@@ -89,6 +97,7 @@ impl World {
             lines: Vec::new(),
             wires: BTreeMap::new(),
             truth,
+            ahead: None,
             record: Record { runs: 1, ..Record::default() },
             operations_left,
             is_healed: false,
@@ -108,13 +117,20 @@ impl World {
         let plan = self.plan.clone();
         self.note(|| format!("{plan:?}"));
         self.furnish();
+        if plan.ahead.is_some() {
+            self.truth.is_blind = true;
+            self.server.tree = self.server.tree.copy().on_a_disk();
+            let troubles = 1 + self.dice.below(12);
+            self.ahead = Some(Ahead::new(&self.server.tree, troubles));
+        }
         let root = self.truth.root();
         for index in 0..plan.modes.len() {
             self.seat(plan.config(index), root);
         }
         self.after(SOON, Event::TickServer(0));
         if !plan.troubles.is_calm() {
-            self.after(SOON, Event::Trouble);
+            let soon = self.plan.between_troubles().map(|span| self.delay(span));
+            self.after(soon.unwrap_or(SOON), Event::Trouble);
         }
         if plan.troubles.outside {
             self.after(SOON, Event::ActOutside);
@@ -127,7 +143,10 @@ impl World {
     /// What was wrong, in words.
     pub(crate) fn run(&mut self) -> Result<Record, String> {
         while !self.is_at_rest() && self.step() {}
-        self.end();
+        match self.ahead {
+            Some(_) => self.end_ahead(),
+            None => self.end(),
+        }
         match self.failure.take() {
             Some(failure) => Err(failure),
             None => Ok(self.record),
@@ -144,6 +163,9 @@ impl World {
     }
 
     fn is_at_rest(&self) -> bool {
+        if let Some(ahead) = &self.ahead {
+            return ahead.is_over || self.is_resting() && ahead.is_idle();
+        }
         self.is_resting() && self.seats.iter().all(|seat| seat.program.busy().next().is_none())
     }
 
@@ -212,6 +234,7 @@ impl World {
             Event::Noticed(seat, life) => self.noticed(seat, life),
             Event::Answered(seat, life, id, answer) => self.answer_is_there(seat, life, id, *answer),
             Event::Think(seat, life, thread) => self.think(seat, life, thread),
+            Event::Synced(seat, life, point, id, answer) => self.synced(seat, life, point, id, *answer),
             Event::Trouble => self.trouble(),
             Event::ActOutside => self.outside(),
         }

@@ -4,7 +4,7 @@ use crate::tree::{Object, State};
 use bytes::Bytes;
 use wirefs_op::limits::{NAME_BYTES_MAX, XATTR_BYTES_MAX};
 use wirefs_op::message::allocate::{Rallocate, Tallocate};
-use wirefs_op::message::commit::{Rcommit, Tcommit};
+use wirefs_op::message::commit::{CommitScope, Rcommit, Tcommit};
 use wirefs_op::message::copy::{Rcopy, Tcopy};
 use wirefs_op::message::seek::{Rseek, Tseek};
 use wirefs_op::message::statfs::{Rstatfs, Tstatfs};
@@ -88,9 +88,11 @@ impl State {
         Ok(Rseek { offset: self.fs.seek(ino, request.offset, request.hole)? })
     }
 
-    /// All of it is as stable as it will ever be.
-    pub(super) fn commit(&self, session: SessionKey, request: &Tcommit) -> Result<Rcommit, Errno> {
-        self.locate(session, &request.target)?;
+    pub(super) fn commit(&mut self, session: SessionKey, request: &Tcommit) -> Result<Rcommit, Errno> {
+        let ino = self.locate(session, &request.target)?.ino;
+        if let Some(disk) = &mut self.disk {
+            disk.committed(&self.fs, (request.scope != CommitScope::Filesystem).then_some(ino));
+        }
         Ok(Rcommit { boot: self.boot })
     }
 }

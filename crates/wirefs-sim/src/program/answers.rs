@@ -8,6 +8,9 @@ use wirefs_op::{Errno, FileId, Request};
 impl World {
     /// The answer to a call is there.
     pub(crate) fn program_is_answered(&mut self, index: usize, id: CallId, answer: Answer) {
+        if self.ahead.is_some() {
+            return self.ahead_answered(id, answer);
+        }
         let Some(seat) = self.seats.get_mut(index) else { return };
         let waits = |busy: &Option<Busy>| busy.as_ref().is_some_and(|busy| busy.call == Some(id));
         let Some(thread) = seat.program.threads.iter().position(waits) else {

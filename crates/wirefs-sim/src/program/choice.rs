@@ -11,14 +11,15 @@ impl World {
     /// The programs of a client begin.
     pub(crate) fn begin_programs(&mut self, index: usize) {
         let Some(life) = self.seats.get(index).map(|seat| seat.life) else { return };
-        for thread in 0..THREADS {
+        let threads = if self.ahead.is_some() { 1 } else { THREADS };
+        for thread in 0..threads {
             let delay = self.delay(self.plan.think);
             self.after(delay, Event::Think(index, life, thread));
         }
     }
 
     /// A program is ready for the next thing.
-    pub(super) fn thinks(&mut self, index: usize, thread: usize) {
+    pub(crate) fn thinks(&mut self, index: usize, thread: usize) {
         let Some(life) = self.seats.get(index).map(|seat| seat.life) else { return };
         let mut delay = self.delay(self.plan.think);
         // Now and then it is long idle, so that leases have to be kept alive.
@@ -30,6 +31,9 @@ impl World {
 
     /// A program does something.
     pub(crate) fn think(&mut self, index: usize, life: u64, thread: usize) {
+        if self.ahead.is_some() {
+            return self.ahead_thinks(life);
+        }
         let Some(seat) = self.seats.get(index) else { return };
         let is_free = seat.program.threads.get(thread).is_some_and(Option::is_none);
         if seat.life != life || seat.client.is_none() || !is_free || self.is_resting() {

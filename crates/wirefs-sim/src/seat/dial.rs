@@ -8,7 +8,7 @@ use std::time::Duration;
 use wirefs_client::{Attachment, Client, Lane};
 use wirefs_op::limits::MESSAGE_BYTES_MAX;
 use wirefs_op::message::attach::{Rattach, Tattach};
-use wirefs_op::message::version::{BootId, FEATURE_LEASES, FEATURE_LEDGER, Tversion, VERSION};
+use wirefs_op::message::version::{BootId, FEATURE_ALONE, FEATURE_LEASES, FEATURE_LEDGER, Tversion, VERSION};
 use wirefs_op::wire::Text;
 use wirefs_op::{NOTAG, Reply, Request, Tag, TreePath};
 use wirefs_server::{ConnectionKey, Input};
@@ -53,7 +53,8 @@ impl World {
         if seat.life != life || seat.is_down || !matches!(seat.line, Line::Waiting) {
             return;
         }
-        let (session, takes_leases) = (seat.session, seat.takes_leases());
+        let (own, takes_leases) = (seat.session, seat.takes_leases());
+        let session = self.ahead.as_ref().map_or(own, |ahead| ahead.session(own));
         if !self.server.is_up || self.is_line_stalled(index) {
             self.record.refused += 1;
             return self.dials_again(index);
@@ -66,6 +67,7 @@ impl World {
         self.note(|| format!("client {index} dials: connection {}", connection.0));
         self.tell_server(Input::Connected(connection));
         let features = FEATURE_LEDGER | if takes_leases { FEATURE_LEASES } else { 0 };
+        let features = if self.ahead.is_some() { features | FEATURE_ALONE } else { features };
         let msize = MESSAGE_BYTES_MAX as u32;
         let version = Tversion { msize, version: Text::new(VERSION), features, session };
         let attach = Tattach { uname: Text::new(b"sim"), path: TreePath::root() };
@@ -100,11 +102,10 @@ impl World {
                     ledger: has(FEATURE_LEDGER).then_some(version.number),
                 });
             }
-            Ok((_, Reply::Recall(_))) => greeting.early.push(body),
+            Ok((_, Reply::Recall(_) | Reply::Alone(_))) => greeting.early.push(body),
             Ok((_, Reply::Attach(attach))) => {
                 let greeting = std::mem::take(greeting);
-                seat.line = Line::Up(connection);
-                self.attached(index, greeting, attach);
+                self.attached(index, connection, greeting, attach);
             }
             Ok((_, Reply::Error(_))) => self.seat_loses(connection),
             other => self.fail(format!("client {index} is greeted with {other:?}")),
@@ -112,7 +113,7 @@ impl World {
     }
 
     /// The tree is attached.
-    fn attached(&mut self, index: usize, greeting: Greeting, attach: Rattach) {
+    fn attached(&mut self, index: usize, connection: ConnectionKey, greeting: Greeting, attach: Rattach) {
         let Some(Welcome { boot, resumed, leases, ledger }) = greeting.version else {
             return self.fail(format!("client {index} was attached before it was greeted"));
         };
@@ -127,6 +128,16 @@ impl World {
             has_barriers: false,
             leases: attach.leases.filter(|_| leases),
         };
+        // While what goes first goes over it, it is not the client's.
+        if let Some(seat) = self.seats.get_mut(index) {
+            seat.line = Line::Bringing(connection);
+        }
+        if self.begins_to_bring(connection, &attachment) {
+            return;
+        }
+        if let Some(seat) = self.seats.get_mut(index) {
+            seat.line = Line::Up(connection);
+        }
         let kept = attachment.leases.as_ref().map(|leases| leases.kept);
         self.note(|| format!("client {index} is attached, resumed {resumed}, leases kept {kept:?}"));
         let (now, told) = (self.now, self.now + self.plan.lost_is_told());
@@ -140,7 +151,9 @@ impl World {
         let life = seat.life;
         match &mut seat.client {
             None => {
+                let session = seat.session;
                 seat.client = Some(Client::new(seat.config, attachment, local));
+                self.begin_journal(session, boot);
                 self.drive(index, Client::greet);
                 self.begin_programs(index);
             }

@@ -58,7 +58,7 @@ impl World {
     }
 
     /// An answer is on its way to the kernel, beside what that is told.
-    pub(super) fn answer_comes(&mut self, index: usize, id: CallId, answer: Answer) {
+    pub(crate) fn answer_comes(&mut self, index: usize, id: CallId, answer: Answer) {
         let delay = self.delay(self.plan.kernel) / 4;
         let Some(life) = self.seats.get(index).map(|seat| seat.life) else { return };
         self.after(delay, Event::Answered(index, life, id, Box::new(answer)));

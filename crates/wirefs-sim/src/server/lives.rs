@@ -4,12 +4,15 @@ use crate::flaw::Flaw;
 use crate::server::TICK;
 use crate::wire::Way;
 use crate::world::{Event, World};
+use std::time::Duration;
 use wirefs_op::message::attach::Watch;
 use wirefs_op::message::version::BootId;
 use wirefs_server::{ConnectionKey, Input, RECOVERY, SessionKey, Sessions, Terms, Tree};
 
 /// How long it is away, in microseconds.
 const AWAY: (u64, u64) = (10_000, 6_000_000);
+/// How long an end in order may take.
+const DRAIN_MAX: Duration = Duration::from_secs(5);
 
 impl World {
     /// The process dies, and with its machine perhaps; what it had carried out stays.
@@ -25,13 +28,27 @@ impl World {
             self.server.notes.clear();
         }
         self.server_is_gone(with_machine);
+        if with_machine {
+            self.server_loses_power();
+        }
         // What took the server away may keep a client away for longer.
-        if self.dice.chance(1, 2) {
+        if self.dice.chance(1, 2) && (self.ahead.is_none() || self.plan.troubles.stalls) {
             let seat = self.dice.below(self.seats.len() as u64) as usize;
             self.stall(seat);
         }
         let delay = self.delay(AWAY);
         self.after(delay, Event::StartServer(true));
+    }
+
+    /// What its disk did not have is lost.
+    fn server_loses_power(&mut self) {
+        let Some(ahead) = &mut self.ahead else { return };
+        let dice = &mut self.dice;
+        let tree = self.server.tree.after_power_cut(self.server.boot, &mut |bound| dice.below(bound));
+        self.server.tree = tree;
+        ahead.past.server_lost_power();
+        ahead.is_torn();
+        self.record.server_power_cuts += 1;
     }
 
     /// Leases are taken back, what runs finishes, then it ends.
@@ -40,13 +57,15 @@ impl World {
             self.note(|| "the server is told to end".into());
             self.record.server_ends += 1;
             self.server.is_draining = true;
+            self.server.drains_until = self.ahead.as_ref().map(|_| self.now + DRAIN_MAX);
             self.tell_server(Input::Drain);
         }
     }
 
     pub(super) fn ends_in_order(&mut self) {
-        if !self.server.is_draining || self.server.sessions.jobs() > 0 || self.server.sessions.is_recalling()
-        {
+        let is_late = self.server.drains_until.is_some_and(|until| self.now >= until);
+        let is_busy = self.server.sessions.jobs() > 0 || self.server.sessions.is_recalling();
+        if !self.server.is_draining || is_busy && !is_late {
             return;
         }
         let are_leases_out = self.server.sessions.are_leases_out();

@@ -37,14 +37,15 @@ impl Snapshot {
     }
 }
 
-pub(super) struct Observer {
+/// Somebody who looks.
+pub(crate) struct Observer {
     fds: BTreeMap<FileId, Fd>,
     before: Snapshot,
     root: FileId,
 }
 
 impl Observer {
-    pub(super) fn new(tree: &ModelTree) -> Observer {
+    pub(crate) fn new(tree: &ModelTree) -> Observer {
         // INVARIANT: the model's root is a directory, always.
         let root =
             tree.attach(OBSERVER, &TreePath::root()).map_or_else(|_| unknown(), |attached| attached.root.id);
@@ -55,7 +56,7 @@ impl Observer {
         self.root
     }
 
-    pub(super) fn observe(&mut self, tree: &ModelTree) -> Snapshot {
+    pub(crate) fn observe(&mut self, tree: &ModelTree) -> Snapshot {
         let mut snapshot = Snapshot::default();
         if let Some((stat, _, _)) = get(tree, Target::at(TreePath::root()), GetMode::STAT) {
             self.directory(tree, &mut snapshot, TreePath::root(), stat);
@@ -69,6 +70,11 @@ impl Observer {
         }
         self.before = snapshot.clone();
         snapshot
+    }
+
+    /// Looks no more.
+    pub(crate) fn ends(self, tree: &ModelTree) {
+        tree.end(OBSERVER);
     }
 
     fn directory(&mut self, tree: &ModelTree, snapshot: &mut Snapshot, path: TreePath, stat: Stat) {
