@@ -24,7 +24,7 @@ mod replies;
 mod shared;
 mod status;
 
-pub use options::{BeforeLeasing, ServeOptions, ServedPlace};
+pub use options::{BeforeLeasing, Believers, ServeOptions, ServedPlace};
 pub use status::{ClientStatus, ServeStatus};
 
 use shared::Shared;

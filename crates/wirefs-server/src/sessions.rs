@@ -22,7 +22,7 @@ pub use job::{Job, JobKey};
 use lease::Leasing;
 pub use lease::Terms;
 use session::Session;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wirefs_op::message::version::{BootId, SessionId};
 use wirefs_op::{Errno, FileId, Reply, Request, Tag, Time, TreePath};
 
@@ -206,6 +206,15 @@ impl Sessions {
     /// The same, and numbered changes are noted so that the next process knows of them. Before there are any clients.
     pub fn keeping_notes(self) -> Sessions {
         Sessions { keeps_notes: true, ..self }
+    }
+
+    /// The same after a server that did not end cleanly, if it is known whom it had promised something: changes wait no longer than
+    /// until each of these has come back and has forgotten it. Before there are any clients.
+    pub fn awaiting(mut self, believers: BTreeSet<SessionId>) -> Sessions {
+        if let Some(leasing) = &mut self.leasing {
+            leasing.await_only(believers);
+        }
+        self
     }
 
     /// The same beside other servers of the same tree.

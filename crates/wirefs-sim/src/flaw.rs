@@ -17,6 +17,8 @@ pub enum Flaw {
     FencesEarly,
     /// The server: does not wait after it crashed.
     StartsAtOnce,
+    /// The server: does not wait for one of those to come back whom it had promised something before it crashed.
+    AwaitsAllButOne,
     /// The server: does not tell a client that comes back what it missed.
     LosesWhatWasMissed,
     /// The server: does not watch what programs change.
@@ -50,7 +52,7 @@ impl Flaw {
     pub const AHEAD: [Flaw; 3] = [Flaw::LedgerOff, Flaw::FreesOnReply, Flaw::AnswersFsyncEarly];
 
     /// Those that clients beside each other show.
-    pub const ALL: [Flaw; 17] = [
+    pub const ALL: [Flaw; 18] = [
         Flaw::TouchesNothing,
         Flaw::TouchesTheFirst,
         Flaw::ChangesTheParked,
@@ -58,6 +60,7 @@ impl Flaw {
         Flaw::GrantsEverything,
         Flaw::FencesEarly,
         Flaw::StartsAtOnce,
+        Flaw::AwaitsAllButOne,
         Flaw::LosesWhatWasMissed,
         Flaw::WatchesNothing,
         Flaw::LosesARecall,

@@ -43,6 +43,10 @@ pub(crate) struct Server {
     /// Which life of the process.
     pub(crate) life: u64,
     pub(crate) is_up: bool,
+    /// Whom it has promised something, as its next life finds it written.
+    promised: BTreeSet<SessionId>,
+    /// The same of lives before, as far as somebody may believe that still.
+    left: BTreeSet<SessionId>,
     /// It is about to end in order.
     is_draining: bool,
     /// Until when it waits for what holds that up, where it does not wait for ever.
@@ -67,6 +71,8 @@ impl Server {
             boot,
             life: 0,
             is_up: true,
+            promised: BTreeSet::new(),
+            left: BTreeSet::new(),
             is_draining: false,
             drains_until: None,
             stopped: BTreeSet::new(),
@@ -126,6 +132,7 @@ impl World {
                 if let Some(wire) = self.wires.get(&connection) {
                     self.server.attached.insert(session, (wire.seat, wire.life));
                 }
+                self.promises();
                 let result = self.server.tree.attach(session, &path);
                 let now = self.server_now();
                 self.server.sessions.handle(now, Input::Attached { connection, session, result });
@@ -153,6 +160,17 @@ impl World {
                 self.close(connection, crate::wire::Way::Down);
                 self.tidy_wire(connection);
             }
+        }
+    }
+
+    /// Somebody is about to be promised something: that is written down, and what means nothing any more is not kept.
+    fn promises(&mut self) {
+        let believers = self.server.sessions.believers();
+        if !believers.is_subset(&self.server.promised) {
+            if !self.server.sessions.is_recovering(self.server_now()) {
+                self.server.left.clear();
+            }
+            self.server.promised = believers;
         }
     }
 

@@ -4,6 +4,7 @@ pub(crate) mod boot;
 mod ledger;
 mod mark;
 
+use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use wirefs_carrier::ether::{self, EtherPlace};
 use wirefs_carrier::tls::Identity;
 use wirefs_carrier::{Address, HostPort, ListenOptions, Listener, Stdio, TLS_PORT_DEFAULT};
-use wirefs_driver::serve::{BeforeLeasing, ServeOptions, ServedPlace, Server};
+use wirefs_driver::serve::{BeforeLeasing, Believers, ServeOptions, ServedPlace, Server};
 use wirefs_hostfs::{HostOptions, HostTree, Notice, WatchKind};
 use wirefs_op::message::attach::Watch;
 use wirefs_server::Tree;
@@ -193,22 +194,28 @@ fn with_marks(options: ServeOptions, marks: Option<&Arc<Marks>>) -> ServeOptions
     let Some(marks) = marks.map(Arc::clone) else {
         return options;
     };
-    let recovery = marks.recovery();
+    let (recovery, believers) = (marks.recovery(), marks.believers());
     if !recovery.is_zero() {
+        let until = match believers.as_ref().map(BTreeSet::len) {
+            Some(count) => {
+                format!("until all {count} mounts that it has promised something have come back, for ")
+            }
+            None => "for ".to_owned(),
+        };
         note!(
-            "wirefs: the server before this one has not ended cleanly; changes wait {} s, until no mount believes what that \
-             one has promised",
+            "wirefs: the server before this one has not ended cleanly; changes wait {until}{} s at most, so that no mount believes what \
+             is no longer so",
             recovery.as_secs_f64().ceil()
         );
     }
-    let before_leasing = Box::new(move || {
-        if let Err(error) = marks.leave() {
+    let before_leasing = Box::new(move |believers: &Believers| {
+        if let Err(error) = marks.leave(believers) {
             note!(
                 "wirefs: {error:#}; should this server be killed, mounts may show what is no longer so for some seconds"
             );
         }
     });
-    ServeOptions { recovery, before_leasing: Some(BeforeLeasing::new(before_leasing)), ..options }
+    ServeOptions { recovery, believers, before_leasing: Some(BeforeLeasing::new(before_leasing)), ..options }
 }
 
 /// Which changes by programs on this machine reach the mounts.

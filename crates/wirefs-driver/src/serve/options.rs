@@ -1,22 +1,32 @@
 //! What a server can be told.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use wirefs_op::message::version::BootId;
+use wirefs_op::message::version::{BootId, SessionId};
 
-/// What is done once, before a client is promised anything for the first time.
+/// What is done each time before a client is promised something, and when one is gone.
 #[derive(Clone)]
-pub struct BeforeLeasing(Arc<dyn Fn() + Send + Sync>);
+pub struct BeforeLeasing(Arc<dyn Fn(&Believers) + Send + Sync>);
+
+/// Who may believe what a server has promised.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Believers {
+    /// All that may, those that are about to be promised something included.
+    pub sessions: BTreeSet<SessionId>,
+    /// Somebody may still believe what a server before this one has promised.
+    pub is_recovering: bool,
+}
 
 impl BeforeLeasing {
-    /// Has this done.
-    pub fn new(act: Box<dyn Fn() + Send + Sync>) -> BeforeLeasing {
+    /// Has this done, never twice at a time.
+    pub fn new(act: Box<dyn Fn(&Believers) + Send + Sync>) -> BeforeLeasing {
         BeforeLeasing(Arc::from(act))
     }
 
-    pub(super) fn act(&self) {
-        (self.0)();
+    pub(super) fn act(&self, believers: &Believers) {
+        (self.0)(believers);
     }
 }
 
@@ -54,6 +64,8 @@ pub struct ServeOptions {
     pub drain_max: Duration,
     /// So long nothing is changed after the start: a server before this one has ended with leases out.
     pub recovery: Duration,
+    /// Whom that one had promised something; changes wait no longer than until all of these have come back. `None`: nobody knows.
+    pub believers: Option<BTreeSet<SessionId>>,
     /// A directory of this user's alone, for this export alone, in which the numbers of changes outlive the server's process.
     /// `None`: clients whose server is started again do not know what became of the changes under way.
     pub ledger: Option<PathBuf>,
@@ -74,6 +86,7 @@ impl ServeOptions {
             session_waiters_max: 128,
             drain_max: Duration::from_secs(5),
             recovery: Duration::ZERO,
+            believers: None,
             ledger: None,
             place: None,
             before_leasing: None,

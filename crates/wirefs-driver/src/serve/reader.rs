@@ -156,6 +156,8 @@ pub(super) fn leave(shared: &Arc<Shared>, connection: &Connection) {
         connection.outbox.close();
     }
     shared.perform(effects);
+    // Who went without believing anything is not to be waited for, should this server be killed.
+    shared.prepare_leasing();
     shared.announce();
     shared.alarm.ring();
 }

@@ -5,12 +5,12 @@ use super::core::{Attach, Core, Effects};
 use super::ledgers::{BUSY_LOOK, Ledgers};
 use super::log;
 use super::neighbours::{self, Neighbourhood};
-use super::options::ServeOptions;
+use super::options::{Believers, ServeOptions};
 use super::pool::{Owner, Pool, Rank, Work};
 use super::relief::Alarm;
 use super::replies::News;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use wirefs_carrier::ListenerCloser;
 use wirefs_op::Time;
@@ -31,8 +31,8 @@ pub(super) struct Shared {
     changed: Condvar,
     /// Whether clients may be promised anything; never changes once there are some.
     leases: AtomicBool,
-    /// Whether what comes before leasing is done.
-    prepared: Once,
+    /// Held while that is done which comes before leasing.
+    preparing: Mutex<()>,
     pub(super) pool: Pool,
     pub(super) alarm: Alarm,
     pub(super) news: News,
@@ -52,7 +52,7 @@ impl Shared {
             core: Mutex::new(Core::new(sessions, ledgers)),
             changed: Condvar::new(),
             leases: AtomicBool::new(false),
-            prepared: Once::new(),
+            preparing: Mutex::new(()),
             pool: Pool::new(&options),
             alarm: Alarm::default(),
             news: News::default(),
@@ -75,6 +75,10 @@ impl Shared {
             let recovery = self.options.recovery;
             let recovering_until = (!recovery.is_zero()).then(|| self.now() + recovery);
             let sessions = Sessions::leasing(self.options.boot, Terms { watch, recovering_until });
+            let sessions = match self.options.believers.clone().filter(|_| recovering_until.is_some()) {
+                Some(believers) => sessions.awaiting(believers),
+                None => sessions,
+            };
             self.core().sessions = keeping_notes(sessions, &self.options);
             self.leases.store(true, Ordering::Release);
         }
@@ -83,10 +87,17 @@ impl Shared {
         }
     }
 
-    /// A client is about to be promised something, for all that is known.
+    /// A client is about to be promised something, for all that is known, or is gone.
     pub(super) fn prepare_leasing(&self) {
         if let (true, Some(before_leasing)) = (self.leases(), &self.options.before_leasing) {
-            self.prepared.call_once(|| before_leasing.act());
+            // Who is asked for later is not told earlier: nobody who was added before gets lost.
+            let _in_turn = self.preparing.lock().unwrap_or_else(PoisonError::into_inner);
+            let believers = {
+                let core = self.core();
+                let is_recovering = core.sessions.is_recovering(self.now());
+                Believers { sessions: core.sessions.believers(), is_recovering }
+            };
+            before_leasing.act(&believers);
         }
     }
 

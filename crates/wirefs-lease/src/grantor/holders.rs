@@ -33,6 +33,31 @@ impl Grantor {
         Joined::Fresh
     }
 
+    /// A holder that has joined may believe what a server before this one granted it: it is told to forget everything, and is granted
+    /// nothing before it has. Then it [`believes nothing`](Self::is_settled).
+    pub fn doubt(&mut self, now: Time, holder: HolderKey) {
+        if let Some(standing) = self.holders.get_mut(&holder) {
+            standing.doubt(now);
+            self.unsent.insert(holder);
+        }
+    }
+
+    /// Whether a holder has forgotten all that it was told to.
+    pub fn is_settled(&self, holder: HolderKey) -> bool {
+        self.holders.get(&holder).is_some_and(Standing::is_settled)
+    }
+
+    /// Whether a holder may believe something.
+    pub fn may_believe(&self, holder: HolderKey) -> bool {
+        self.holders.get(&holder).is_some_and(|standing| !standing.is_idle())
+    }
+
+    /// Nobody believes any more what the server before this one granted: changes wait for that no longer.
+    pub fn recovered(&mut self) {
+        self.recovering_until = None;
+        self.retry();
+    }
+
     /// Forgets the holder that has been silent the longest, if one has.
     fn make_room(&mut self) -> bool {
         let is_gone = |standing: &Standing| standing.is_fenced() && !standing.is_connected();

@@ -165,6 +165,12 @@ impl Standing {
         }
     }
 
+    /// The holder is told to forget everything, whatever is known of it: it may believe what another server granted it.
+    pub(super) fn doubt(&mut self, now: Time) {
+        self.knowledge.leave();
+        self.delivery.push_everything(now, now, self.knowledge.mark());
+    }
+
     fn miss(&mut self, now: Time, item: Item) {
         if self.missed.add(item) {
             self.missed_at(now);

@@ -9,11 +9,13 @@
 //!      └── Execute, from its beginning ◄── all have answered (Trecalled), or their leases have run out
 //! ```
 
+mod recovery;
+
 use super::job::Pause;
 use super::{ConnectionKey, JobKey, Output, Sessions};
 use crate::blame::Parting;
 use crate::tree::{Outside, Parked, SessionKey, Touched};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use wirefs_lease::{Config, Grantor, HolderKey, Item, Joined, Output as Said, Serial, Solitude, Touch};
 use wirefs_op::message::attach::{Leases, Watch};
 use wirefs_op::message::recall::{OWN, RESTS, RecallItem, Rrecall};
@@ -45,6 +47,8 @@ pub(super) struct Leasing {
     pub(super) solitude: Solitude,
     watch: Watch,
     recovering_until: Option<Time>,
+    /// Who may believe what the server before this one promised, if that is known: those that have not come back and forgotten it.
+    awaited: Option<BTreeSet<SessionId>>,
     term_ms: u32,
     pub(super) by_id: BTreeMap<SessionId, HolderKey>,
     ids: BTreeMap<HolderKey, SessionId>,
@@ -61,6 +65,7 @@ impl Leasing {
             solitude: Solitude::new(config),
             watch: terms.watch,
             recovering_until: terms.recovering_until,
+            awaited: None,
             term_ms: u32::try_from(config.term.as_millis()).unwrap_or(u32::MAX),
             by_id: BTreeMap::new(),
             ids: BTreeMap::new(),
@@ -294,6 +299,7 @@ impl Sessions {
             return None;
         }
         leasing.present.insert(holder, Present { connection, recalls: 0 });
+        leasing.returns(now, holder, owner.id);
         owner.holder = Some(holder);
         let (term_ms, watch) = (leasing.term_ms, leasing.watch);
         Some(Leases { term_ms, kept: joined == Joined::Kept, watch })
@@ -336,10 +342,12 @@ impl Sessions {
                 return self.follow_leases(now);
             }
             leasing.grantor.recalled(now, holder, Serial(serial));
+            leasing.has_answered(holder);
             if let Some(present) = leasing.present.get_mut(&holder) {
                 present.recalls = present.recalls.saturating_sub(1);
             }
             self.follow_leases(now);
+            self.settle_solitude(now);
         }
     }
 

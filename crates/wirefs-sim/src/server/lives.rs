@@ -69,6 +69,9 @@ impl World {
             return;
         }
         let are_leases_out = self.server.sessions.are_leases_out();
+        if !are_leases_out {
+            self.server.promised.clear();
+        }
         self.tell_server(Input::Stop);
         self.server_is_gone(false);
         let delay = self.delay(AWAY);
@@ -77,6 +80,8 @@ impl World {
 
     fn server_is_gone(&mut self, in_silence: bool) {
         self.server.is_up = false;
+        let promised = std::mem::take(&mut self.server.promised);
+        self.server.left.extend(promised);
         self.server.is_draining = false;
         self.server.life += 1;
         self.server.stopped.clear();
@@ -101,13 +106,19 @@ impl World {
         }
     }
 
-    /// It is there again. After an unclean end it lets nothing change before nobody believes the leases of the former.
+    /// It is there again. After an unclean end it lets nothing change before nobody believes the leases of the former: until all whom
+    /// that had promised something are back, or for a time.
     pub(crate) fn start_server(&mut self, waits: bool) {
         let now = self.server_now();
         let waits = waits && self.flaw != Some(Flaw::StartsAtOnce);
         let recovering_until = waits.then(|| now + RECOVERY);
         let terms = Terms { watch: Watch::Filesystem, recovering_until };
-        self.server.sessions = Sessions::leasing(self.server.boot, terms).keeping_notes();
+        let mut awaited = self.server.left.clone();
+        if self.flaw == Some(Flaw::AwaitsAllButOne) {
+            awaited.pop_first();
+        }
+        let sessions = Sessions::leasing(self.server.boot, terms).keeping_notes();
+        self.server.sessions = if waits { sessions.awaiting(awaited) } else { sessions };
         self.server.is_up = true;
         let life = self.server.life;
         self.note(|| format!("the server starts, recovering until {recovering_until:?}"));

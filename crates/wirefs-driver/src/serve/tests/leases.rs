@@ -1,6 +1,6 @@
 //! Changes wait for those who know what they change, and for them alone; no thread waits.
 
-use super::super::{BeforeLeasing, ServeOptions};
+use super::super::{BeforeLeasing, Believers, ServeOptions};
 use super::client::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -137,20 +137,23 @@ fn stop_says_so_when_leases_stay_out() {
 }
 
 #[test]
-fn preparation_for_leases_comes_once_and_before_the_first() {
+fn whoever_is_about_to_be_promised_something_is_told_of_before() {
     let times = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&times);
-    let act = Box::new(move || {
-        counted.fetch_add(1, Ordering::SeqCst);
+    let act = Box::new(move |believers: &Believers| {
+        let before = counted.fetch_add(1, Ordering::SeqCst);
+        assert_eq!((believers.sessions.len(), believers.is_recovering), (before + 1, false));
     });
     let options =
         ServeOptions { before_leasing: Some(BeforeLeasing::new(act)), ..ServeOptions::new(BootId(5)) };
     let (server, _script) = server_with(options);
     assert_eq!(times.load(Ordering::SeqCst), 0);
-    for id in [1, 2] {
-        Client::leasing(&server, id);
-        assert_eq!(times.load(Ordering::SeqCst), 1);
-    }
+    let clients = [1, 2].map(|id| {
+        let client = Client::leasing(&server, id);
+        assert_eq!(times.load(Ordering::SeqCst), usize::from(id));
+        client
+    });
+    drop(clients);
 }
 
 #[test]

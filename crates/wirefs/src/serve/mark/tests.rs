@@ -11,6 +11,10 @@ impl Scratch {
         Scratch(std::env::temp_dir().join(format!("wirefs-marks-{}-{count}", std::process::id())))
     }
 
+    fn marks(&self) -> usize {
+        std::fs::read_dir(&self.0).unwrap().count()
+    }
+
     fn open(&self, exported: &str) -> Marks {
         Marks::open_in(self.0.clone(), Path::new(exported)).unwrap()
     }
@@ -22,13 +26,19 @@ impl Drop for Scratch {
     }
 }
 
+fn believers(sessions: &[u8]) -> Believers {
+    let sessions = sessions.iter().map(|id| SessionId([*id; 16])).collect();
+    Believers { sessions, is_recovering: false }
+}
+
 #[test]
 fn nobody_waits_after_a_clean_end() {
     let scratch = Scratch::new();
     let marks = scratch.open("/");
-    marks.leave().unwrap();
-    marks.leave().unwrap();
+    marks.leave(&believers(&[1])).unwrap();
+    marks.leave(&believers(&[1, 2])).unwrap();
     marks.finish(false);
+    assert_eq!(scratch.marks(), 0);
     assert_eq!(scratch.open("/").recovery(), Duration::ZERO);
 }
 
@@ -36,7 +46,7 @@ fn nobody_waits_after_a_clean_end() {
 fn a_server_that_runs_is_waited_for_by_nobody() {
     let scratch = Scratch::new();
     let marks = scratch.open("/");
-    marks.leave().unwrap();
+    marks.leave(&believers(&[1])).unwrap();
     assert_eq!(scratch.open("/").recovery(), Duration::ZERO);
 }
 
@@ -44,12 +54,12 @@ fn a_server_that_runs_is_waited_for_by_nobody() {
 fn what_a_killed_server_has_promised_is_waited_for_and_so_is_what_could_not_be_taken_back() {
     let scratch = Scratch::new();
     let killed = scratch.open("/");
-    killed.leave().unwrap();
+    killed.leave(&believers(&[1])).unwrap();
     drop(killed);
     let next = scratch.open("/");
     assert_eq!(next.recovery(), RECOVERY);
     assert_eq!(scratch.open("/tmp").recovery(), Duration::ZERO, "another directory");
-    next.leave().unwrap();
+    next.leave(&believers(&[1])).unwrap();
     next.finish(true);
     assert_eq!(scratch.open("/").recovery(), RECOVERY);
 }
@@ -58,10 +68,49 @@ fn what_a_killed_server_has_promised_is_waited_for_and_so_is_what_could_not_be_t
 fn promises_from_before_the_machine_started_are_over_soon_after() {
     let scratch = Scratch::new();
     let killed = scratch.open("/");
-    killed.leave().unwrap();
+    killed.leave(&believers(&[1])).unwrap();
     drop(killed);
     let next = scratch.open("/");
-    std::fs::write(next.left.first().unwrap(), "another run").unwrap();
+    let mark = next.left.lock().unwrap().first().cloned().unwrap();
+    std::fs::write(mark, "another run").unwrap();
     let uptime = Duration::try_from(rustix::time::clock_gettime(rustix::time::ClockId::Boottime)).unwrap();
     assert!(next.recovery() <= RECOVERY.saturating_sub(uptime));
+}
+
+// S-125
+#[test]
+fn the_next_server_knows_whom_a_killed_one_had_promised_something() {
+    let scratch = Scratch::new();
+    let killed = scratch.open("/");
+    killed.leave(&believers(&[1])).unwrap();
+    killed.leave(&believers(&[1, 2])).unwrap();
+    drop(killed);
+    let next = scratch.open("/");
+    assert_eq!(next.believers(), Some(believers(&[1, 2]).sessions));
+    next.leave(&Believers { is_recovering: true, ..believers(&[3]) }).unwrap();
+    assert_eq!(scratch.marks(), 2, "somebody may believe still what the first one has promised");
+    drop(next);
+    let third = scratch.open("/");
+    assert_eq!(third.believers(), Some(believers(&[1, 2, 3]).sessions));
+    third.leave(&believers(&[4])).unwrap();
+    assert_eq!(scratch.marks(), 1, "nobody does");
+    drop(third);
+    assert_eq!(scratch.open("/").believers(), Some(believers(&[4]).sessions));
+}
+
+#[test]
+fn a_mark_that_names_nobody_is_waited_for_by_nobody_and_one_that_cannot_be_read_by_all() {
+    let scratch = Scratch::new();
+    let killed = scratch.open("/");
+    killed.leave(&believers(&[1])).unwrap();
+    killed.leave(&believers(&[])).unwrap();
+    drop(killed);
+    let next = scratch.open("/");
+    assert_eq!((next.recovery(), next.believers()), (Duration::ZERO, Some(believers(&[]).sessions)));
+    let mark = next.left.lock().unwrap().first().cloned().unwrap();
+    for text in ["", "session 01", "session 01\nend\n", "session\n"] {
+        std::fs::write(&mark, [kernel_run(), text.into()].concat()).unwrap();
+        let next = scratch.open("/");
+        assert_eq!((next.recovery(), next.believers()), (RECOVERY, None), "{text}");
+    }
 }

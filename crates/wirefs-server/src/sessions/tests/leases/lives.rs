@@ -6,6 +6,7 @@ use crate::sessions::{ConnectionKey, Sessions, Terms};
 use std::time::Duration;
 use wirefs_op::Time;
 use wirefs_op::message::recall::RESTS;
+use wirefs_op::message::version::SessionId;
 
 const C: ConnectionKey = ConnectionKey(3);
 
@@ -185,4 +186,91 @@ fn nothing_changes_while_leases_of_a_former_server_may_be_believed() {
     world.now = until;
     let started = world.handle(Input::Tick).into_iter().filter(|output| matches!(output, Output::Execute(_)));
     assert_eq!(started.count(), 2);
+}
+
+/// A server that follows one which had promised something to these sessions.
+fn following(sessions: &[u8]) -> World {
+    let terms = Terms { recovering_until: Some(Time(0) + RECOVERY), ..Terms::new(Watch::Filesystem) };
+    let believers = sessions.iter().map(|id| SessionId([*id; 16])).collect();
+    World::with(Sessions::leasing(BOOT, terms).awaiting(believers))
+}
+
+/// The one that joined last is told to forget everything. With which serial?
+fn told_to_forget_all(outputs: &[Output], whom: ConnectionKey) -> u64 {
+    let recalls = recalls(outputs);
+    let [(told, serial, items)] = recalls.as_slice() else { panic!("{outputs:?}") };
+    assert!(*told == whom && items.is_empty(), "{outputs:?}");
+    *serial
+}
+
+// S-125
+#[test]
+fn changes_wait_until_all_who_were_promised_something_are_back_and_have_forgotten_it() {
+    let mut world = following(&[1, 2]);
+    let (_, leases, outputs) = world.join_leasing(A, 1);
+    assert!(!leases.unwrap().kept);
+    let first = told_to_forget_all(&outputs, A);
+    let job = world.execute(A, Tag(1), put(0));
+    assert_eq!(world.touch(job.key, &[Touched::object(id(7))]).0, Err(Parked));
+    world.handle(Input::Parked(job.key, job.request.clone()));
+    assert!(!world.learn(A, id(9)), "what it forgets now is not promised anew");
+    assert_eq!(executed(&world.receive(A, NOTAG, recalled(first))), None, "the other one is not back");
+    assert!(world.sessions.is_recovering(world.now) && world.learn(A, id(9)));
+    let (_, _, outputs) = world.join_leasing(B, 2);
+    let second = told_to_forget_all(&outputs, B);
+    assert_eq!(executed(&world.receive(B, Tag(800), ping())), None, "its kernel may believe it still");
+    assert_eq!(executed(&world.receive(B, NOTAG, recalled(second))), Some(anew(job)));
+    assert!(!world.sessions.is_recovering(world.now));
+}
+
+// S-125
+#[test]
+fn who_does_not_come_back_is_waited_for_as_long_as_it_may_believe_what_it_knew() {
+    let mut world = following(&[1, 2]);
+    let (_, _, outputs) = world.join_leasing(A, 1);
+    world.receive(A, NOTAG, recalled(told_to_forget_all(&outputs, A)));
+    let (_, _, outputs) = world.join_leasing(B, 3);
+    assert!(recalls(&outputs).is_empty(), "it was promised nothing before");
+    let job = world.execute(B, Tag(1), put(0));
+    assert_eq!(world.touch(job.key, &[Touched::object(id(7))]).0, Err(Parked));
+    world.handle(Input::Parked(job.key, job.request.clone()));
+    assert_eq!(executed(&later_pinging(&mut world, B, RECOVERY.as_secs() - 2)), None);
+    assert_eq!(executed(&later_pinging(&mut world, B, 3)), Some(anew(job)));
+}
+
+#[test]
+fn who_goes_away_before_it_has_forgotten_is_told_again() {
+    let mut world = following(&[1]);
+    let (_, _, outputs) = world.join_leasing(A, 1);
+    told_to_forget_all(&outputs, A);
+    world.handle(Input::Disconnected(A));
+    let (_, _, outputs) = world.join_leasing(C, 1);
+    let told = recalls(&outputs);
+    assert!(told.iter().all(|(whom, _, items)| *whom == C && items.is_empty()), "{outputs:?}");
+    assert!(world.sessions.is_recovering(world.now));
+    for (_, serial, _) in told {
+        world.receive(C, NOTAG, recalled(serial));
+    }
+    assert!(!world.sessions.is_recovering(world.now));
+}
+
+#[test]
+fn where_nobody_was_promised_anything_nobody_is_waited_for() {
+    let world = following(&[]);
+    assert!(!world.sessions.is_recovering(world.now));
+}
+
+#[test]
+fn those_believe_who_may_be_promised_something_until_they_are_gone_and_know_nothing() {
+    let mut world = World::leasing();
+    let believers = |world: &World| world.sessions.believers().into_iter().collect::<Vec<SessionId>>();
+    world.join(B, 2);
+    assert_eq!(believers(&world), [], "it takes no leases");
+    world.join_leasing(A, 1);
+    assert_eq!(believers(&world), [SessionId([1; 16])]);
+    assert!(world.learn(A, id(7)));
+    world.handle(Input::Disconnected(A));
+    assert_eq!(believers(&world), [SessionId([1; 16])], "it may believe that still");
+    later_pinging(&mut world, B, RECOVERY.as_secs() + 1);
+    assert_eq!(believers(&world), []);
 }
