@@ -175,12 +175,16 @@ impl Client {
         at == recalled && (at == node || is_directory(at))
     }
 
-    /// Asks for an fd of an open file that has none, before it is out of reach; false when that is not possible.
+    /// Asks for an fd of an open file that has none, before it is out of reach; false when that is not possible, or the answer to the
+    /// recall must not wait for it: it goes behind own changes, and these may wait for who waits for the answer.
     fn asks_fd(&mut self, node: NodeId, serial: Serial) -> bool {
         if self.leases.waiting.len() >= WAITING_MAX || self.files.fd_for(node, None) != NOFD {
             return false;
         }
         if !self.leases.acquiring.contains_key(&node) && !open::outlive(self, node) {
+            return false;
+        }
+        if self.ahead.is_any() || !self.requests.are_all_sent() {
             return false;
         }
         self.leases.acquiring.entry(node).or_default().push(serial);

@@ -191,6 +191,11 @@ impl Requests {
         number
     }
 
+    /// Whether nothing waits to be sent.
+    pub(crate) fn are_all_sent(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
     /// Whether any change is under way, sent or waiting.
     pub(crate) fn any_change(&self) -> bool {
         self.sent.values().any(|outstanding| outstanding.request.is_change())

@@ -5,7 +5,7 @@ use crate::deeds::{READ, create, getattr, readdir};
 use std::time::Duration;
 use wirefs_client::call::{Answer, Call, Entry, Handle, Invalidate, NodeId, OpenHow, PageCache, ROOT};
 use wirefs_model::Dice;
-use wirefs_op::limits::RECALL_ITEMS_MAX;
+use wirefs_op::limits::{RECALL_ITEMS_MAX, REQUESTS_MAX};
 use wirefs_op::listing::ListingWriter;
 use wirefs_op::message::get::{GotMode, Rget};
 use wirefs_op::message::put::Rput;
@@ -306,6 +306,18 @@ fn a_recall_waits_for_the_fd_of_an_open_file_and_no_longer() {
     assert_eq!(alone.recall(2, vec![whole(9)]), [forget_node(node), Told::Recalled(2)]);
     alone.call(Call::Release { node, handle, flock_owner: None });
     assert!(matches!(alone.asked.pop_front(), Some((_, Request::Get(get))) if get.target.fd == Fd(3)));
+}
+
+// S-125
+#[test]
+fn a_recall_does_not_wait_for_an_fd_that_is_asked_for_behind_all_that_waits() {
+    let (mut alone, node, _) = with_open_file();
+    let names: Vec<String> = (0..=REQUESTS_MAX).map(|nth| format!("n{nth}")).collect();
+    for name in &names {
+        alone.call(Call::Lookup { parent: ROOT, name: name.as_bytes() });
+    }
+    assert_eq!(alone.asked.len(), REQUESTS_MAX, "no tag is free");
+    assert_eq!(alone.recall(1, vec![whole(9)]), [forget_node(node), Told::Recalled(1)]);
 }
 
 #[test]
