@@ -14,8 +14,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use wirefs_carrier::{Closer, FrameSource, Hear, Outbox};
 
-/// The first wait before dialling again; each further one is twice as long.
-const RETRY_FIRST: Duration = Duration::from_millis(100);
+/// The first wait before dialling again; each further one is twice as long. Short: a server that was killed is often started again at
+/// once, and a dial that nobody answers costs less than a program that waits.
+const RETRY_FIRST: Duration = Duration::from_millis(5);
 /// The longest wait before dialling again.
 const RETRY_MAX: Duration = Duration::from_secs(5);
 
@@ -135,7 +136,7 @@ fn dial_again(engine: &Shared, plan: &MountPlan) -> Option<Attached> {
             Some(attached) => attached.carrier.closer.close(),
             None => {}
         }
-        let spread = Duration::from_millis(random::below(wait.as_millis() as u64 / 2 + 1));
+        let spread = Duration::from_micros(random::below(wait.as_micros() as u64 / 2 + 1));
         wait = match engine.pause_or_hurry(wait + spread) {
             true => RETRY_FIRST,
             false => (wait * 2).min(RETRY_MAX),
