@@ -35,6 +35,8 @@ pub enum Publish {
 pub enum Fetch {
     /// Whole directories, whole small files, blocks ahead of a sequential reader.
     Blocks,
+    /// What is asked for, in whole pieces, and nothing before it is.
+    Asked,
     /// Whole directories, and of each file that is opened all, as a copy of its own.
     Whole,
     /// Nothing.
@@ -105,7 +107,7 @@ impl Fetch {
     /// Whether what was read or written is kept for the next who asks.
     pub fn is_kept(self) -> bool {
         match self {
-            Fetch::Blocks | Fetch::Whole => true,
+            Fetch::Blocks | Fetch::Asked | Fetch::Whole => true,
             Fetch::Exact => false,
         }
     }
@@ -114,7 +116,23 @@ impl Fetch {
     pub fn is_private(self) -> bool {
         match self {
             Fetch::Whole => true,
-            Fetch::Blocks | Fetch::Exact => false,
+            Fetch::Blocks | Fetch::Asked | Fetch::Exact => false,
+        }
+    }
+
+    /// Whether directories and contents of files are fetched before anybody asks for them.
+    pub fn is_ahead(self) -> bool {
+        match self {
+            Fetch::Blocks | Fetch::Whole => true,
+            Fetch::Asked | Fetch::Exact => false,
+        }
+    }
+
+    /// The same without anything that nobody has asked for.
+    pub fn without_ahead(self) -> Fetch {
+        match self {
+            Fetch::Blocks | Fetch::Asked => Fetch::Asked,
+            Fetch::Whole | Fetch::Exact => self,
         }
     }
 }

@@ -109,7 +109,7 @@ impl Client {
 
     /// Whether anything is to be asked for ahead.
     fn may_stream(&self) -> bool {
-        self.config.mode.fetch.is_kept()
+        self.config.mode.fetch.is_ahead()
             && !self.streams.is_refused
             && self.now >= self.streams.rests_until
             && self.link.is_up()

@@ -60,8 +60,8 @@ In /etc/fstab:
 
 Options of -o
   ro rw suid nosuid dev nodev exec noexec allow_other default_permissions hard
-  mode=MODE deadline=SPAN cache=SIZE cache_size=SIZE no_cache journal no_journal fsync=WHERE threads=N uid=N
-  gid=N fsname=NAME
+  mode=MODE deadline=SPAN cache=SIZE cache_size=SIZE no_cache no_prefetch journal no_journal fsync=WHERE
+  threads=N uid=N gid=N fsname=NAME
   identity=DIR known_hosts=FILE ssh_command=COMMAND port=N (of ssh)
   flags of mount(8) such as noatime, and what only mount(8) and systemd read
   (_netdev noauto user nofail x-…). A comma inside a value is written \\,";
@@ -194,6 +194,10 @@ pub(crate) struct Mount {
     /// Keep nothing on disk
     #[arg(long, conflicts_with = "cache_size")]
     pub(crate) no_cache: bool,
+    /// Fetch only what a program asks for: no other directories and files ahead, and no blocks ahead of a reader (modes lease, window,
+    /// lazy and commit; strict never does)
+    #[arg(long)]
+    pub(crate) no_prefetch: bool,
     /// Keep a journal on disk, so that changes are done before the server has them: the default in mode lease
     #[arg(long)]
     pub(crate) journal: bool,

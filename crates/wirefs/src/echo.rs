@@ -80,6 +80,7 @@ fn as_mount(arguments: &EchoMount) -> arguments::Mount {
         no_journal: true,
         fsync: None,
         no_cache: true,
+        no_prefetch: false,
         allow_other: arguments.allow_other,
         reports: arguments.reports,
         fake: false,

@@ -76,7 +76,7 @@ impl Listing {
 
 /// Counts a name that had to be asked for; from the second on, its directory's listing is worth having.
 pub(crate) fn note_miss(client: &mut Client, dir: NodeId) {
-    if !client.config.mode.fetch.is_kept() || !client.may_fetch_ahead() {
+    if !client.config.mode.fetch.is_ahead() || !client.may_fetch_ahead() {
         return;
     }
     let (now, span) = (client.now, client.config.mode.foresight());

@@ -67,7 +67,7 @@ pub(crate) fn start(client: &mut Client, call: CallId, parent: NodeId, name: &[u
 
 fn ask(client: &mut Client, path: TreePath, looking: Looking) {
     let (mode, count) = match client.config.mode.fetch {
-        Fetch::Blocks | Fetch::Whole => {
+        Fetch::Blocks | Fetch::Asked | Fetch::Whole => {
             (GetMode::STAT.and(GetMode::DATA).and(GetMode::WHOLE), INLINE_BYTES_MAX)
         }
         Fetch::Exact => (GetMode::STAT, 0),

@@ -89,7 +89,8 @@ fn read(
     }
     let wire_bytes = client.incoming.wire_bytes();
     let size = client.names.node(node).map_or(0, |known| known.stat.size);
-    let most = client.files.read_ahead_bytes_max();
+    let is_ahead = client.config.mode.fetch.is_ahead();
+    let most = if is_ahead { client.files.read_ahead_bytes_max() } else { 0 };
     let wanted = match client.files.open_mut(handle) {
         Some(open) => {
             open.ahead.wanted(offset, end, wire_bytes).min(end.saturating_add(most)).min(size.max(end))

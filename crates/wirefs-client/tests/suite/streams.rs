@@ -96,6 +96,28 @@ fn who_walks_a_tree_waits_for_two_round_trips() {
     assert!(fetched.directories.used >= 28 && fetched.directories.wasted <= 2, "{fetched:?}");
 }
 
+// S-126
+#[test]
+fn without_prefetch_nothing_is_asked_for_that_no_program_has_asked_about() {
+    let mut quiet = config("lease");
+    quiet.mode.fetch = quiet.mode.fetch.without_ahead();
+    let mut world = World::of(1, &[config("window"), quiet], STEADY);
+    for name in [b"one".as_slice(), b"two", b"three"] {
+        let dir = world.directory(0, ROOT, name);
+        fill(&mut world, dir, 5, 1000);
+    }
+    world.file(0, ROOT, b"large", &vec![7; 4 << 20]);
+    get_ready(&mut world);
+    walk(&mut world, ROOT, &mut read);
+    assert_eq!(world.seats[1].client.snapshot().prefetch, PrefetchStatus::default());
+    let large = world.lookup(1, ROOT, b"large");
+    let opened = handle(world.ask(1, Call::Open { node: large, how: READ }));
+    for offset in [128 << 10, 256 << 10, 384 << 10] {
+        let read = Call::Read { node: large, handle: opened, offset, count: 128 << 10 };
+        assert_eq!(world.cost(1, read).1, ["Get"], "what is read, and no block ahead of it");
+    }
+}
+
 #[test]
 fn a_tree_that_is_known_costs_nothing() {
     let mut world = world("lease", 10, 5, 10);

@@ -45,7 +45,7 @@ const FOR_KERNEL: [&str; 16] = [
 ];
 /// What is told of an option that nobody knows.
 const KNOWN: &str = "ro rw suid nosuid dev nodev exec noexec allow_other default_permissions mode= deadline= hard cache= \
-                     cache_size= no_cache journal no_journal fsync= threads= identity= known_hosts= ssh_command= port= uid= gid= fsname=, flags such as noatime, \
+                     cache_size= no_cache no_prefetch journal no_journal fsync= threads= identity= known_hosts= ssh_command= port= uid= gid= fsname=, flags such as noatime, \
                      and _netdev noauto user nofail x-…";
 
 /// What the user chose.
@@ -56,6 +56,8 @@ pub(super) struct Chosen {
     pub(super) cache_bytes_max: usize,
     /// `None`: nothing is kept on disk.
     pub(super) disk_bytes_max: Option<u64>,
+    /// Whether anything is fetched that nobody has asked for.
+    prefetches: bool,
     /// Whether changes go to a journal on disk, so that they are done before the server has them; `None`: where the mode can have one.
     journal: Option<bool>,
     /// What `fsync` waits for.
@@ -86,6 +88,7 @@ impl Default for Chosen {
             deadline: Some(DEADLINE),
             cache_bytes_max: CACHE_BYTES_MAX,
             disk_bytes_max: Some(DISK_BYTES_MAX),
+            prefetches: true,
             journal: None,
             fsync: Fsync::default(),
             threads: std::thread::available_parallelism().map_or(2, usize::from).clamp(2, 8),
@@ -121,6 +124,9 @@ impl Chosen {
         chosen.cache_bytes_max = arguments.cache.unwrap_or(chosen.cache_bytes_max);
         let disk = arguments.cache_size.map(|bytes| bytes as u64).or(chosen.disk_bytes_max);
         chosen.disk_bytes_max = disk.filter(|_| !arguments.no_cache);
+        if arguments.no_prefetch || !chosen.prefetches {
+            chosen.mode.fetch = chosen.mode.fetch.without_ahead();
+        }
         let journal = arguments.journal.then_some(true).or(arguments.no_journal.then_some(false));
         chosen.journal = journal.or(chosen.journal);
         chosen.fsync = arguments.fsync.unwrap_or(chosen.fsync);
@@ -176,6 +182,7 @@ impl Chosen {
             "default_permissions" => self.default_permissions = true,
             "hard" => self.deadline = None,
             "no_cache" => self.disk_bytes_max = None,
+            "no_prefetch" => self.prefetches = false,
             "journal" => self.journal = Some(true),
             "no_journal" => self.journal = Some(false),
             _ if FOR_KERNEL.contains(&name) => self.extra.push(name.to_owned()),
