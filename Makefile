@@ -1,7 +1,7 @@
 # The menu; `make` lists it. The logic is in scripts/ and xtask/.
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
-.PHONY: help run test bench fetch coherence nodes kills million check endure lint fmt sim circuits fuzz metrics deny install clean
+.PHONY: help run test bench fetch published coherence nodes kills million check endure lint fmt sim circuits fuzz metrics deny install clean
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 run: ## serve a directory and mount it until Ctrl-C; RTT=85 puts a line between, FROM=host:dir AT=mnt is the real thing
@@ -11,6 +11,7 @@ test: ## run every test, real mounts in namespaces included; installs what they 
 bench: ## measure all workloads beside sshfs and local into docs/BENCHMARKS.md; ARGS=--short for a first look
 	@scripts/need bench && scripts/bench $(ARGS)
 fetch: ; @scripts/need bench && scripts/fetch $(ARGS) ## fetch files as the PODOS File System did, beside its figures, into docs/BENCHMARKS.md
+published: ; @scripts/need bench && scripts/published $(ARGS) ## do what SNFS and an AFS-like system measured of themselves, servers killed, beside their figures
 coherence: ## two clients and a program on the server change one tree, ten minutes a mode; what they saw is judged
 	@scripts/coherence
 nodes: ; @scripts/nodes ## five nodes read each other's files while nodes are killed and return at random, five minutes

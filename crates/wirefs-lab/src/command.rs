@@ -6,6 +6,7 @@ mod fetch;
 mod link;
 mod many;
 mod pair;
+mod published;
 mod up;
 
 use std::os::unix::process::CommandExt as _;
@@ -54,6 +55,11 @@ enum Verb {
     Many(many::ManyArguments),
     /// Measures how long it takes to fetch files over one card and two, with load, beside what the source published.
     Fetch(fetch::FetchArguments),
+    /// Measures what SNFS and an AFS-like system published of themselves, killed servers included, beside their figures.
+    Published(published::PublishedArguments),
+    /// Writes a file in pieces and kills a server on the way; `published` runs it so.
+    #[command(hide = true)]
+    WriteBatch(published::BatchArguments),
     /// Measures the lab itself: rate, delay error, round trips.
     Check(check::CheckArguments),
 }
@@ -74,6 +80,8 @@ pub(crate) fn run() -> ExitCode {
         Verb::Work(arguments) => bench::work(&arguments),
         Verb::Many(arguments) => many::run(&arguments),
         Verb::Fetch(arguments) => fetch::run(&arguments),
+        Verb::Published(arguments) => published::run(&arguments),
+        Verb::WriteBatch(arguments) => published::write(&arguments),
         Verb::Check(arguments) => check::run(&arguments),
     };
     done.unwrap_or_else(|error| {

@@ -40,6 +40,7 @@ pub mod lab;
 pub mod namespace;
 pub mod options;
 pub mod probe;
+pub mod published;
 pub mod workload;
 
 mod homes;

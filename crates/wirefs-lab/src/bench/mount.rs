@@ -21,7 +21,7 @@ pub(crate) struct Mount {
 
 impl Mount {
     /// The directory itself.
-    pub(super) fn local(export: &Path) -> Mount {
+    pub(crate) fn local(export: &Path) -> Mount {
         Mount { at: export.to_owned(), unmount: None, server: None }
     }
 

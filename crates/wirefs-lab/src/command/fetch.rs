@@ -71,7 +71,7 @@ pub(crate) fn run(arguments: &FetchArguments) -> anyhow::Result<ExitCode> {
 }
 
 /// Whether a program is in one of the directories of PATH.
-fn find(program: &str) -> bool {
+pub(super) fn find(program: &str) -> bool {
     let path = env::var_os("PATH").unwrap_or_default();
     env::split_paths(&path).any(|directory| directory.join(program).is_file())
 }

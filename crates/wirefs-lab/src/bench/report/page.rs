@@ -25,6 +25,11 @@ impl Markers {
         begin: "<!-- fetch: begin (written by `wirefs-lab fetch`; do not edit by hand) -->",
         end: "<!-- fetch: end -->",
     };
+    /// What `wirefs-lab published` writes.
+    pub const PUBLISHED: Markers = Markers {
+        begin: "<!-- published: begin (written by `wirefs-lab published`; do not edit by hand) -->",
+        end: "<!-- published: end -->",
+    };
 }
 
 const FIRST: &str = "# Benchmarks\n\n";
