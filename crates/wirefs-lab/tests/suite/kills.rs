@@ -124,6 +124,8 @@ fn one(course: &Course, trees: &Trees<'_>, step: &Step, number: u64) {
     loop {
         let before = course.mounted.load(Ordering::SeqCst);
         match step.apply(mount, materials, is_again) {
+            // Where there is no mount it was done in the directory below, or nothing was there to be removed.
+            Ok(()) if course.is_between(before) => {}
             Ok(()) => break,
             Err(error) => {
                 assert!(course.is_between(before), "step {number}, {step:?}, again {is_again}: {error}")
@@ -153,7 +155,7 @@ struct Plan {
     power: u64,
     cuts: u64,
     seed: u64,
-    /// Cuts of the line may be longer than each side waits for a word of the other.
+    /// Cuts of the line may be longer than each side waits for a word of the other; the mount may die with the power, and that fail twice.
     is_long: bool,
 }
 
@@ -221,11 +223,11 @@ fn whoever_is_killed_and_whenever_the_tree_is_that_of_an_undisturbed_run() {
 // S-105
 #[test]
 fn when_the_servers_disk_loses_power_the_tree_is_that_of_an_undisturbed_run() {
-    Plan { kills: 1, power: 4, cuts: 0, seed: 2, is_long: false }.run("power");
+    Plan { kills: 1, power: 3, cuts: 0, seed: 2, is_long: false }.run("power");
 }
 
 // S-106
 #[test]
 fn when_the_line_is_cut_or_reset_the_tree_is_that_of_an_undisturbed_run() {
-    Plan { kills: 1, power: 1, cuts: 4, seed: 3, is_long: false }.run("line");
+    Plan { kills: 1, power: 0, cuts: 4, seed: 3, is_long: false }.run("line");
 }

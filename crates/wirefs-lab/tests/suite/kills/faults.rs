@@ -114,7 +114,8 @@ impl<'a> Faults<'a> {
     /// The server's machine loses power, and is started again. The mount lives, or dies before or after that; or another power cut
     /// comes while what was lost is sent again.
     fn power(&mut self) -> &'static str {
-        let (how, served_by) = (self.dice.below(10), process(self.site, self.mount));
+        let served_by = process(self.site, self.mount);
+        let how = self.dice.below(if self.is_long { 10 } else { 5 });
         self.pause(500);
         let synced = self.course.synced.load(Ordering::SeqCst);
         self.server.lose_power();
