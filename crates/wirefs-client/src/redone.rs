@@ -102,6 +102,7 @@ impl Client {
         self.forget_below(self.requests.next_number());
         for (number, frame) in self.requests.number_again() {
             self.output(Output::Journal(number, frame));
+            self.ahead.changes();
         }
         for outstanding in settled {
             // INVARIANT: what is foreseen and changes something was in the journal, and could be followed: else it is kept aside as what
