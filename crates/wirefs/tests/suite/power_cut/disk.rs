@@ -58,6 +58,9 @@ struct Heard<'a> {
     replies: &'a mut dyn Replies,
     has_failed: bool,
     made: Option<FileId>,
+    disk: &'a Disk,
+    /// Before it was told that it is done.
+    ended: Option<Moment>,
 }
 
 impl Replies for Heard<'_> {
@@ -67,6 +70,8 @@ impl Replies for Heard<'_> {
             Reply::Put(put) => self.made = put.stat.map(|stat| stat.id),
             _ => {}
         }
+        // Whoever hears of it may rely on it before this thread goes on.
+        self.ended.get_or_insert_with(|| self.disk.step(0));
         self.replies.send(reply)
     }
     fn is_stopped(&self) -> bool {
@@ -138,15 +143,14 @@ impl Tree for Disk {
     }
 
     fn serve(&self, session: SessionKey, request: Request, replies: &mut dyn Replies) {
-        let mut heard = Heard { replies, has_failed: false, made: None };
+        let mut heard = Heard { replies, has_failed: false, made: None, disk: self, ended: None };
         let began = self.step(1);
         self.tree.serve(session, request.clone(), &mut heard);
-        let (has_failed, made) = (heard.has_failed, heard.made);
+        let Heard { has_failed, made, ended, .. } = heard;
+        let ended = ended.unwrap_or_else(|| self.step(0));
         let is_barrier = matches!(&request, Request::Put(put) if put.is_barrier());
         let mut log = self.log.lock().unwrap();
-        log.moments += 1;
         log.running -= 1;
-        let ended = Moment(log.moments);
         if !has_failed {
             let done = deeds(&request, made).into_iter();
             log.done.extend(done.map(|deed| Done { began, ended, deed, is_barrier }));
