@@ -83,6 +83,8 @@ mod timeline;
 mod config;
 mod echo;
 
+pub mod together;
+
 pub use block::BlockId;
 pub use config::{Config, Keep, Misuse};
 pub use counters::{Capacity, Counters, MemoryBytes, Refused};

@@ -12,4 +12,5 @@ mod overhearing;
 mod property;
 mod rates;
 mod root;
+mod together;
 mod world;

@@ -1,0 +1,102 @@
+//! What is heard of others, and signs of life.
+
+use super::message::{Body, Header, Message};
+use super::pen::{Checking, Pen, Work};
+use super::{NodeId, Output, Together};
+
+impl Together {
+    pub(super) fn tick(&mut self) {
+        if self.now >= self.beat_at {
+            self.beat();
+        }
+        if self.now >= self.retry_at {
+            self.retry_at = self.now + self.pulse.retry;
+            self.look_for_silence();
+            self.send_proposal();
+            self.retry();
+        }
+        if self.leaves && self.members.len() == 1 && self.is_member() && self.pending.is_none() {
+            self.members.clear();
+            self.outputs.push_back(Output::Left);
+        }
+    }
+
+    pub(super) fn beat(&mut self) {
+        self.beat_at = self.now + self.pulse.beat;
+        let all: Vec<NodeId> = self.peers.keys().copied().collect();
+        all.into_iter().for_each(|to| self.send(to, Body::Alive));
+    }
+
+    pub(super) fn heard(&mut self, from: NodeId, message: Message) {
+        let Message { header, body } = message;
+        let now = self.now;
+        // Only who was named is listened to.
+        let Some(peer) = self.peers.get_mut(&from) else { return };
+        (peer.heard, peer.joins, peer.leaves) = (now, header.joins, header.leaves);
+        self.number = self.number.max(header.promised.number).max(header.view.number);
+        self.follow(from, &header);
+        match body {
+            Body::Propose { view, members } => self.proposed(from, view, &members),
+            Body::Agree { view, stand } => self.agreed(from, view, stand),
+            // What follows counts in the view that it was said in.
+            _ if header.view != self.view => {}
+            Body::Alive => {}
+            Body::Want => {
+                self.asked.insert(from);
+            }
+            Body::Pass { root } => self.passed(&header, root),
+            Body::Root { root, made, freed, latest } => {
+                self.told_root(Checking { from, root, made, freed, latest, looks: 0 });
+            }
+            Body::Have { root } => self.has(from, root),
+            Body::Lack { ids } => self.outputs.push_back(Output::Copy { to: from, ids }),
+        }
+    }
+
+    /// Follows what another knows of views and of the pen.
+    fn follow(&mut self, from: NodeId, header: &Header) {
+        if header.members.is_empty() || header.view < self.view {
+            return;
+        }
+        if header.view > self.view {
+            if header.view >= self.promised {
+                self.enter(header.view, header.members.clone(), header.holder, header.turn);
+            }
+            return;
+        }
+        if header.turn > self.turn && header.holder != self.me {
+            self.turn = header.turn;
+            self.pen = Pen::Elsewhere { holder: header.holder };
+        }
+        let has_it =
+            header.settled.is_some() && header.settled == self.stand.root && self.stand.view == self.view;
+        if has_it && self.settled != header.settled {
+            self.settled = header.settled;
+            self.free();
+        }
+        if self.pen == (Pen::Passing { to: from }) && header.holds && header.turn == self.turn {
+            self.pen = Pen::Elsewhere { holder: from };
+        }
+    }
+
+    fn passed(&mut self, header: &Header, root: Option<crate::block::BlockId>) {
+        let is_due = self.pen == Pen::Elsewhere { holder: self.me } && header.turn == self.turn;
+        if (is_due || header.turn > self.turn) && root == self.stand.root && self.is_active() {
+            self.turn = header.turn;
+            self.pen = Pen::Held(if self.running.is_some() { Work::Running } else { Work::Idle });
+            self.asked.clear();
+            self.beat();
+        }
+    }
+
+    fn has(&mut self, from: NodeId, root: crate::block::BlockId) {
+        if let Some(peer) = self.peers.get_mut(&from) {
+            peer.has = Some(root);
+        }
+        if let Pen::Held(Work::Settling { waits_for, .. }) = &mut self.pen
+            && self.stand.root == Some(root)
+        {
+            waits_for.remove(&from);
+        }
+    }
+}
