@@ -29,6 +29,7 @@ mod chorus;
 pub mod message;
 mod pen;
 mod views;
+pub mod wire;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-use wirefs_echo::together::{Input, Made, NodeId, Output, Pulse, Together};
+use wirefs_echo::together::{Input, Made, NodeId, Output, Pulse, Together, wire};
 use wirefs_echo::{BlockId, Time};
 
 const fn ms(count: u64) -> Duration {
@@ -197,7 +197,11 @@ impl World {
             let now = self.now;
             let node = self.nodes.get_mut(&id).unwrap();
             match output {
-                Output::Send { to, message } => self.carry(to, Event::Heard(id, message)),
+                Output::Send { to, message } => {
+                    // As its bytes say it.
+                    let carried = wire::decode(&wire::encode(&message)).unwrap();
+                    self.carry(to, Event::Heard(id, carried));
+                }
                 Output::Copy { to, ids } => {
                     let blocks: Vec<_> =
                         ids.iter().filter_map(|id| Some((*id, node.blocks.get(id)?.clone()))).collect();
