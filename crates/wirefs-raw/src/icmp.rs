@@ -14,6 +14,7 @@ use crate::icmp::header::Ident;
 use crate::limits::{BATCH_PACKETS_MAX, ERRORS_PER_CALL_MAX};
 use crate::sys::{self, Received};
 
+pub mod courier;
 mod filter;
 pub mod header;
 pub mod memory;

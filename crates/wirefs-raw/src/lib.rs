@@ -3,7 +3,7 @@
 //! *Holds*: an [`EchoSocket`] receives the echo replies of its host that carry its ident, whole, and nothing else; what it
 //! sends leaves unfragmented, or the caller is told that it did not leave; an [`EtherSocket`] receives the frames of its
 //! type that are addressed to its interface, whole, and nothing else; packets are received, changed and sent where
-//! they lie, 64 to a system call.
+//! they lie, 64 to a system call; a [`Courier`] pings hosts in the name of another one, who gets the reply.
 //!
 //! *Never*: decisions about what to send, and when; threads; waiting, but for [`EchoSocket::measure_mtu`].
 //!
@@ -45,6 +45,7 @@ pub use error::RawError;
 pub use ether::frames::Frames;
 pub use ether::ring::Ring;
 pub use ether::{EtherSocket, HardwareAddress};
+pub use icmp::courier::Courier;
 pub use icmp::header::{Ident, Sequence};
 pub use icmp::memory::{Memory, charge_bytes};
 pub use icmp::{Arrivals, Blocked, Departures, EchoSocket, Family};

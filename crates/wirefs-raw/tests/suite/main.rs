@@ -3,6 +3,7 @@
 
 mod circuit;
 mod circuits;
+mod courier;
 mod ether;
 mod exchange;
 mod memory;
