@@ -28,6 +28,7 @@
 mod chorus;
 pub mod message;
 mod pen;
+pub mod post;
 mod views;
 pub mod wire;
 
@@ -83,6 +84,12 @@ pub enum Input {
         /// Blocks that are not here.
         lacking: Vec<BlockId>,
     },
+    /// There is a node that lives.
+    Met(NodeId),
+    /// A node was started anew: the one that was known is dead for certain. Said before anything is heard of the new one.
+    Reborn(NodeId),
+    /// Blocks of the present root are lost here: the others have them.
+    Miss(Vec<BlockId>),
     /// The node is to go.
     Leave,
 }
@@ -152,11 +159,13 @@ pub enum Output {
 }
 
 /// What is known of another node.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Peer {
     heard: Time,
     joins: bool,
     leaves: bool,
+    /// Blocks that it could still take, as it told.
+    room: u64,
     /// The root that it has, as it told.
     has: Option<BlockId>,
 }
@@ -176,6 +185,10 @@ pub struct Together {
     number: u64,
     proposal: Option<Proposal>,
     peers: BTreeMap<NodeId, Peer>,
+    /// Members whose life has ended, until a view begins without them.
+    ended: BTreeSet<NodeId>,
+    /// There is a tree, of which it is no member yet.
+    has_heard_of_members: bool,
     turn: u64,
     pen: Pen,
     asked: BTreeSet<NodeId>,
@@ -195,6 +208,12 @@ pub struct Together {
     /// The own root of which it is not known yet whether it counts.
     pending: Option<BlockId>,
     leaves: bool,
+    /// Blocks that it could still take.
+    room: u64,
+    /// How often others were asked for what is lost.
+    asked_for: usize,
+    /// When time was told of last.
+    ticked: Time,
     beat_at: Time,
     retry_at: Time,
     outputs: VecDeque<Output>,
@@ -204,17 +223,13 @@ impl Together {
     /// The first of the nodes, with its own tree.
     pub fn found(me: NodeId, peers: &[NodeId], pulse: Pulse, root: Option<BlockId>) -> Together {
         let mut node = Together::join(me, peers, pulse);
-        node.view = View { number: 1, by: me };
-        node.promised = node.view;
-        node.members = BTreeSet::from([me]);
-        node.stand = Stand { view: node.view, root };
-        node.pen = Pen::Held(Work::Idle);
+        node.begin(root);
         node
     }
 
     /// A node without a tree, which becomes a member as soon as it has all of the others'.
     pub fn join(me: NodeId, peers: &[NodeId], pulse: Pulse) -> Together {
-        let peer = Peer { heard: Time::default(), joins: false, leaves: false, has: None };
+        let peer = Peer::default();
         let others = peers.iter().filter(|peer| **peer != me).take(NODES_MAX - 1);
         Together {
             me,
@@ -227,6 +242,8 @@ impl Together {
             number: 1,
             proposal: None,
             peers: others.map(|id| (*id, peer)).collect(),
+            ended: BTreeSet::new(),
+            has_heard_of_members: false,
             turn: 0,
             pen: Pen::Elsewhere { holder: me },
             asked: BTreeSet::new(),
@@ -240,6 +257,9 @@ impl Together {
             running: None,
             pending: None,
             leaves: false,
+            room: u64::MAX,
+            asked_for: 0,
+            ticked: Time::default(),
             beat_at: Time::default(),
             retry_at: Time::default(),
             outputs: VecDeque::new(),
@@ -255,6 +275,9 @@ impl Together {
             Input::Made(made) => self.made(made),
             Input::Heard { from, message } => self.heard(from, message),
             Input::Checked { root, lacking } => self.checked(root, lacking),
+            Input::Met(id) => self.met(id),
+            Input::Reborn(id) => self.reborn(id),
+            Input::Miss(ids) => self.miss(&ids),
             Input::Leave => self.leaves = true,
         }
         self.go_on();
@@ -285,27 +308,91 @@ impl Together {
         &self.members
     }
 
+    /// Which node it is.
+    pub fn me(&self) -> NodeId {
+        self.me
+    }
+
+    /// Who holds the pen, as far as it knows.
+    pub fn holder(&self) -> NodeId {
+        match self.pen {
+            Pen::Held(_) => self.me,
+            Pen::Passing { to } => to,
+            Pen::Elsewhere { holder } => holder,
+        }
+    }
+
+    /// The number of the view that it is in.
+    pub fn view(&self) -> u64 {
+        self.view.number
+    }
+
+    /// Whether anybody of a tree that is there already was heard of.
+    pub fn has_heard_of_a_tree(&self) -> bool {
+        self.has_heard_of_members || !self.members.is_empty()
+    }
+
+    /// The others that were heard of within this time, and whether they still wait to become members.
+    pub fn heard_within(&self, span: Duration) -> impl Iterator<Item = (NodeId, bool)> + '_ {
+        let lately = self.peers.iter().filter(move |(_, peer)| self.now.since(peer.heard) <= span);
+        lately.filter(|(_, peer)| peer.heard > Time::default()).map(|(id, peer)| (*id, peer.joins))
+    }
+
+    /// A node that has heard of nobody with a tree begins one with this root, or with none yet.
+    pub fn begin(&mut self, root: Option<BlockId>) {
+        if self.view == View::default() && !self.leaves {
+            self.view = View { number: 1, by: self.me };
+            self.promised = self.view;
+            self.members = BTreeSet::from([self.me]);
+            self.stand = Stand { view: self.view, root };
+            self.pen = Pen::Held(Work::Idle);
+            self.go_on();
+        }
+    }
+
+    /// Says how many more blocks it could take.
+    pub fn say_room(&mut self, blocks: u64) {
+        self.room = blocks;
+    }
+
+    /// How many more blocks all members could take.
+    pub fn room(&self) -> u64 {
+        let others = self.others().into_iter().filter_map(|id| self.peers.get(&id));
+        others.map(|peer| peer.room).fold(self.room, u64::min)
+    }
+
     fn header(&self) -> Header {
         Header {
             view: self.view,
             promised: self.promised,
             members: self.members.clone(),
-            holder: match self.pen {
-                Pen::Held(_) => self.me,
-                Pen::Passing { to } => to,
-                Pen::Elsewhere { holder } => holder,
-            },
+            holder: self.holder(),
             holds: matches!(self.pen, Pen::Held(_)),
             turn: self.turn,
             settled: self.settled,
+            room: self.room,
             joins: !self.is_member() && !self.leaves,
             leaves: self.leaves && self.is_member(),
         }
     }
 
     fn send(&mut self, to: NodeId, body: Body) {
+        // What is said of a view that it was in means the one that is dead.
+        if self.ended.contains(&to) {
+            return;
+        }
         let message = Message { header: self.header(), body };
         self.outputs.push_back(Output::Send { to, message });
+    }
+
+    /// One after the other, so that each block is asked of each once in a while.
+    fn miss(&mut self, ids: &[BlockId]) {
+        let others = self.others();
+        self.asked_for = self.asked_for.wrapping_add(1);
+        let next = self.asked_for.checked_rem(others.len()).and_then(|number| others.get(number));
+        if let Some(to) = next {
+            self.send(*to, Body::Lack { ids: ids.to_vec() });
+        }
     }
 
     fn others(&self) -> Vec<NodeId> {

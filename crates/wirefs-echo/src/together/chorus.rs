@@ -2,10 +2,13 @@
 
 use super::message::{Body, Header, Message};
 use super::pen::{Checking, Pen, Work};
-use super::{NodeId, Output, Together};
+use wirefs_op::Time;
+
+use super::{NODES_MAX, NodeId, Output, Peer, Together};
 
 impl Together {
     pub(super) fn tick(&mut self) {
+        self.allow_for_own_pause();
         if self.now >= self.beat_at {
             self.beat();
         }
@@ -21,18 +24,47 @@ impl Together {
         }
     }
 
+    /// A node that stood still has heard of nobody meanwhile, and that is not their silence.
+    fn allow_for_own_pause(&mut self) {
+        let now = self.now;
+        if now.since(self.ticked) > self.pulse.dead / 2 {
+            self.peers
+                .values_mut()
+                .filter(|peer| peer.heard > Time::default())
+                .for_each(|peer| peer.heard = now);
+        }
+        self.ticked = now;
+    }
+
     pub(super) fn beat(&mut self) {
         self.beat_at = self.now + self.pulse.beat;
         let all: Vec<NodeId> = self.peers.keys().copied().collect();
         all.into_iter().for_each(|to| self.send(to, Body::Alive));
     }
 
+    /// Who has the key and was not named is one who came later.
+    pub(super) fn met(&mut self, id: NodeId) {
+        let is_new = id != self.me && !self.peers.contains_key(&id);
+        if is_new && self.peers.len() + 1 < NODES_MAX {
+            self.peers.insert(id, Peer::default());
+            self.send(id, Body::Alive);
+        }
+    }
+
+    pub(super) fn reborn(&mut self, id: NodeId) {
+        if id != self.me && self.members.contains(&id) {
+            self.ended.insert(id);
+        }
+    }
+
     pub(super) fn heard(&mut self, from: NodeId, message: Message) {
         let Message { header, body } = message;
         let now = self.now;
-        // Only who was named is listened to.
-        let Some(peer) = self.peers.get_mut(&from) else { return };
-        (peer.heard, peer.joins, peer.leaves) = (now, header.joins, header.leaves);
+        self.met(from);
+        let is_ended = self.ended.contains(&from);
+        let Some(peer) = self.peers.get_mut(&from).filter(|_| !is_ended) else { return };
+        (peer.heard, peer.joins, peer.leaves, peer.room) = (now, header.joins, header.leaves, header.room);
+        self.has_heard_of_members |= !header.members.is_empty();
         self.number = self.number.max(header.promised.number).max(header.view.number);
         self.follow(from, &header);
         match body {

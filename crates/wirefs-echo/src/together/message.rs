@@ -43,6 +43,8 @@ pub struct Header {
     pub turn: u64,
     /// The newest root of this view that all members have, as far as it knows.
     pub settled: Option<BlockId>,
+    /// Blocks that it could still take; the largest number where it takes all.
+    pub room: u64,
     /// It wants to be a member.
     pub joins: bool,
     /// It wants to be none.

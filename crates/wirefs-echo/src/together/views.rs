@@ -28,7 +28,9 @@ impl Together {
 
     /// Whom of these nothing was heard of for too long.
     fn silent_of(&self, nodes: &BTreeSet<NodeId>) -> BTreeSet<NodeId> {
-        let silent = |id: &NodeId| self.peers.get(id).is_none_or(|peer| self.is_silent(peer.heard));
+        let silent = |id: &NodeId| {
+            self.ended.contains(id) || self.peers.get(id).is_none_or(|peer| self.is_silent(peer.heard))
+        };
         nodes.iter().copied().filter(|id| *id != self.me && silent(id)).collect()
     }
 
@@ -58,7 +60,9 @@ impl Together {
         let is_first = self.proposal.is_some() || living.first() == Some(&self.me);
         // More than half, so that no two parts go on; of two either, since else one that is left could not.
         let left = living.intersection(&self.members).count();
-        let is_enough = left * 2 > self.members.len() || self.members.len() == 2;
+        // Whose life has ended goes on nowhere.
+        let count = self.members.difference(&self.ended).count();
+        let is_enough = left * 2 > count || self.members.len() == 2;
         // A view that was promised and does not begin: whoever proposed it may be gone.
         let is_stuck = self.promised != self.view
             && self.proposal.is_none()
@@ -130,6 +134,7 @@ impl Together {
     pub(super) fn enter(&mut self, view: View, members: BTreeSet<NodeId>, holder: NodeId, turn: u64) {
         let was_member = self.is_member();
         (self.view, self.members, self.turn, self.settled) = (view, members, turn, None);
+        self.ended.retain(|id| self.members.contains(id));
         self.promised = self.promised.max(view);
         self.proposal = self.proposal.take().filter(|proposal| proposal.view > view);
         self.checking = None;

@@ -1,7 +1,7 @@
 //! The bytes of messages, before they are sealed. Numbers with the low byte first.
 //!
 //! ```text
-//! kind[1] flags[1] view[10] promised[10] holder[2] turn[8] settled[16] members: count[1] node[2]* body
+//! kind[1] flags[1] view[10] promised[10] holder[2] turn[8] settled[16] room[8] members: count[1] node[2]* body
 //! view: number[8] by[2]      an id of zeros: none       flags: 1 holds, 2 joins, 4 leaves
 //!
 //! 0 Alive
@@ -12,9 +12,9 @@
 //! 5 Lack      ids
 //! 6 Propose   view[10] members
 //! 7 Agree     view[10] stand_view[10] root[16]
-//!                                                                                       ids: count[1] id[16]*
+//!                                                                                       ids: count[2] id[16]*
 //! ```
-//! What has more ids than a message has room for says less, and means the same: a root without a list has all that it reaches
+//! What has more ids than a message may have says less, and means the same: a root without a list has all that it reaches
 //! looked for, what is left of those that are let go of is swept up, and what is left of those that are lacking is asked for later.
 
 use std::collections::BTreeSet;
@@ -23,15 +23,15 @@ use super::message::{Body, Header, Latest, Message, Stand, View};
 use super::{NODES_MAX, NodeId};
 use crate::block::BlockId;
 
-/// The longest message, in bytes: with a seal it is a packet that passes everywhere that blocks do.
-pub const MESSAGE_BYTES_MAX: usize = 1_100;
-/// Ids in one message at most.
-pub const IDS_MAX: usize = 32;
+/// The longest message, in bytes. It is cut into as many packets as it needs.
+pub const MESSAGE_BYTES_MAX: usize = 36_000;
+/// Ids in one message at most: what a change of a mebibyte makes and lets go of.
+pub const IDS_MAX: usize = 2_048;
 
 /// Header, the root, what led to it, and two counts, at most, in bytes.
-const ROOT_BYTES_MAX: usize = 49 + 2 * NODES_MAX + 16 + 1 + 18 * NODES_MAX + 3;
+const ROOT_BYTES_MAX: usize = 57 + 2 * NODES_MAX + 16 + 1 + 18 * NODES_MAX + 5;
 const _: () = assert!(ROOT_BYTES_MAX + 16 * IDS_MAX <= MESSAGE_BYTES_MAX, "each message fits");
-const _: () = assert!(NODES_MAX < 256 && IDS_MAX < 256, "a count is a byte");
+const _: () = assert!(NODES_MAX < 256 && IDS_MAX < 65_536, "a count fits its field");
 
 /// Encodes a message.
 pub fn encode(message: &Message) -> Vec<u8> {
@@ -45,6 +45,7 @@ pub fn encode(message: &Message) -> Vec<u8> {
     to.extend(header.holder.0.to_le_bytes());
     to.extend(header.turn.to_le_bytes());
     put_root(&mut to, header.settled);
+    to.extend(header.room.to_le_bytes());
     put_members(&mut to, &header.members);
     match body {
         Body::Alive | Body::Want => {}
@@ -83,6 +84,7 @@ pub fn decode(bytes: &[u8]) -> Option<Message> {
         holder: from.node()?,
         turn: from.number()?,
         settled: from.root()?,
+        room: from.number()?,
         members: from.members()?,
         holds: flags & 1 != 0,
         joins: flags & 2 != 0,
@@ -142,8 +144,8 @@ fn put_latest(to: &mut Vec<u8>, latest: &Latest) {
 }
 
 fn put_ids(to: &mut Vec<u8>, ids: &[BlockId]) {
-    to.push(ids.len() as u8);
-    ids.iter().for_each(|id| to.extend(id.0));
+    to.extend((ids.len().min(IDS_MAX) as u16).to_le_bytes());
+    ids.iter().take(IDS_MAX).for_each(|id| to.extend(id.0));
 }
 
 struct Reader<'a>(&'a [u8]);
@@ -200,7 +202,8 @@ impl Reader<'_> {
     }
 
     fn ids(&mut self) -> Option<Vec<BlockId>> {
-        let count = self.count(IDS_MAX)?;
+        let count =
+            self.array().map(u16::from_le_bytes).map(usize::from).filter(|count| *count <= IDS_MAX)?;
         (0..count).map(|_| self.id()).collect()
     }
 }

@@ -25,7 +25,8 @@ enum Block {
 #[derive(Clone, Debug)]
 enum Event {
     Tick,
-    Heard(NodeId, wirefs_echo::together::message::Message),
+    /// Of a node in this life, said to one in that life.
+    Heard(NodeId, [u32; 2], wirefs_echo::together::message::Message),
     Arrived(BlockId, Block),
     /// The driver has made the change.
     Made,
@@ -45,6 +46,9 @@ struct Node {
     /// Nothing is done before.
     paused_until: Time,
     has_left: bool,
+    life: u32,
+    /// Which life of the others it knows.
+    lives: BTreeMap<NodeId, u32>,
     answered_at: Vec<Duration>,
 }
 
@@ -55,6 +59,7 @@ struct World {
     all: Vec<NodeId>,
     events: BTreeMap<(Time, u64), (NodeId, Event)>,
     count: u64,
+    lives: u32,
     loss: f64,
     answered: Vec<Op>,
     wished_at: BTreeMap<Op, Time>,
@@ -74,6 +79,7 @@ impl World {
             all,
             events: BTreeMap::new(),
             count: 0,
+            lives: 0,
             loss,
             answered: Vec::new(),
             wished_at: BTreeMap::new(),
@@ -93,6 +99,7 @@ impl World {
     }
 
     fn start(&mut self, id: NodeId, is_first: bool) {
+        self.lives += 1;
         let mut blocks = BTreeMap::new();
         let machine = if is_first {
             let (root, contents) = (root_of(2 << 16), root_of(1 << 16));
@@ -113,6 +120,8 @@ impl World {
             checks: None,
             paused_until: Time::default(),
             has_left: false,
+            life: self.lives,
+            lives: BTreeMap::new(),
             answered_at: Vec::new(),
         };
         self.nodes.insert(id, node);
@@ -162,7 +171,19 @@ impl World {
                 self.later(wait, id, Event::Tick);
                 Input::Tick
             }
-            Event::Heard(from, message) => Input::Heard { from, message },
+            Event::Heard(from, [life, to_life], message) => {
+                let known = node.lives.get(&from).copied().unwrap_or_default();
+                if to_life != node.life || life < known {
+                    return;
+                }
+                if life > known {
+                    node.lives.insert(from, life);
+                    if known > 0 {
+                        node.machine.handle(now, Input::Reborn(from));
+                    }
+                }
+                Input::Heard { from, message }
+            }
             Event::Wish => {
                 node.wished += 1;
                 let op = (id.0, node.wished);
@@ -200,7 +221,11 @@ impl World {
                 Output::Send { to, message } => {
                     // As its bytes say it.
                     let carried = wire::decode(&wire::encode(&message)).unwrap();
-                    self.carry(to, Event::Heard(id, carried));
+                    let of_life = node.life;
+                    let to_life = node.lives.get(&to).copied();
+                    // Whose life is not known is asked for it first.
+                    let to_life = to_life.or(self.nodes.get(&to).map(|node| node.life)).unwrap_or_default();
+                    self.carry(to, Event::Heard(id, [of_life, to_life], carried));
                 }
                 Output::Copy { to, ids } => {
                     let blocks: Vec<_> =
@@ -416,5 +441,26 @@ fn nodes_join_and_leave_while_others_change_the_tree() {
         world.run(ms(30_000));
         world.check(&format!("seed {seed}: one left"));
         assert_eq!(world.answered.len(), 110, "seed {seed}");
+    }
+}
+
+#[test]
+fn node_that_dies_and_is_started_anew_at_once_gets_all_again() {
+    for seed in seeds(60) {
+        let count = 2 + (seed % 2) as u16;
+        let mut world = together(seed, count, 0.05);
+        concurrent(&mut world, 30);
+        let victim = NodeId(1 + (seed / 2 % u64::from(count)) as u16);
+        let (counter, wished) = (world.nodes[&victim].counter, world.nodes[&victim].wished);
+        world.nodes.remove(&victim);
+        let wait = world.roll(2_500);
+        world.run(ms(wait));
+        world.start(victim, false);
+        // Ids are left out, as the tree does.
+        let anew = world.nodes.get_mut(&victim).unwrap();
+        (anew.counter, anew.wished) = (counter + 1_000, wished);
+        concurrent(&mut world, 30);
+        world.run(ms(60_000));
+        world.check(&format!("seed {seed}: {victim:?} of {count} died and came back"));
     }
 }
