@@ -61,6 +61,7 @@ impl BlockFs {
         let tree =
             BlockTree::open(store, TreeOptions { ram_bytes, node, boot, uid, gid }, Box::new(time_of_day))?;
         let tree = Arc::new(tree);
+        BlockTree::follow(&tree);
         let keeping = Keeping::start(&tree).ok();
         Ok(BlockFs { tree, locks: LockTable::default(), options, _keeping: keeping })
     }

@@ -4,6 +4,7 @@ mod memory;
 
 use crate::id::BlockId;
 use crate::limits::RESERVED_BLOCKS;
+use crate::turns::Turns;
 use bytes::Bytes;
 pub use memory::MemoryStore;
 use std::collections::BTreeSet;
@@ -123,4 +124,9 @@ pub trait BlockStore: Send + Sync + 'static {
 
     /// How full it is.
     fn room(&self) -> Room;
+
+    /// Where several nodes change one tree: how they take turns.
+    fn turns(&self) -> Option<&dyn Turns> {
+        None
+    }
 }

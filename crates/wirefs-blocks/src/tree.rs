@@ -23,6 +23,7 @@ mod serve;
 mod session;
 #[cfg(test)]
 mod tests;
+mod turn;
 
 use crate::cache::Cache;
 use crate::collect::Reaper;
@@ -105,6 +106,8 @@ pub struct BlockTree {
     opens: Opens,
     counts: Counts,
     observer: Mutex<Option<Observer>>,
+    /// A root that another node made, read before it is gone over to.
+    prepared: Mutex<Option<Volume>>,
 }
 
 /// Who hears of what nobody asked for.

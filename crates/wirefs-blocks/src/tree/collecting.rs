@@ -45,7 +45,7 @@ impl BlockTree {
     /// # Cost
     /// Retrieves each block that it looks at, so many at a time. Changes wait only where it found some.
     pub fn sweep(&self, after: Option<BlockId>) -> Swept {
-        if after.is_none() {
+        if after.is_none() && self.store.turns().is_none() {
             // What could not be removed of dead objects when it was tried may be there again.
             self.changes().dead_unread_from = Some(Ino(0));
         }

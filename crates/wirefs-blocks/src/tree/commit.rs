@@ -61,6 +61,22 @@ impl BlockTree {
         touch: Toucher<'_>,
         op: &impl Fn(&mut Change<'_>) -> Result<R, Halt>,
     ) -> Result<R, Failure> {
+        loop {
+            let _turn = self.begin_turn(changes)?;
+            // What came to nothing is made again of what another node made.
+            if let Some(result) = self.commit_once(changes, purpose, touch, op)? {
+                return Ok(result);
+            }
+        }
+    }
+
+    fn commit_once<R>(
+        &self,
+        changes: &mut Changes,
+        purpose: Purpose,
+        touch: Toucher<'_>,
+        op: &impl Fn(&mut Change<'_>) -> Result<R, Halt>,
+    ) -> Result<Option<R>, Failure> {
         if changes.is_broken {
             return Err(Errno::Io.into());
         }
@@ -81,10 +97,13 @@ impl BlockTree {
         });
         let outcome = match ran {
             Ok((result, Some(sealed))) => match touch(&sealed.touched) {
-                Ok(()) => self.publish(changes, purpose, sealed).map(|()| result).map_err(Failure::Errno),
+                Ok(()) => {
+                    let published = self.publish(changes, purpose, sealed);
+                    published.map(|counts| counts.then_some(result)).map_err(Failure::Errno)
+                }
                 Err(Parked) => Err(Failure::Parked),
             },
-            Ok((result, None)) => Ok(result),
+            Ok((result, None)) => Ok(Some(result)),
             Err(Halt::Failed(errno)) => Err(errno.into()),
             Err(Halt::Lost(_) | Halt::Need(_)) => Err(Errno::Io.into()),
         };
@@ -92,11 +111,15 @@ impl BlockTree {
         outcome
     }
 
-    fn publish(&self, changes: &mut Changes, purpose: Purpose, sealed: Sealed) -> Result<(), Errno> {
+    /// False: it came to nothing, since another node's change counts.
+    fn publish(&self, changes: &mut Changes, purpose: Purpose, sealed: Sealed) -> Result<bool, Errno> {
         let encoded: Vec<(BlockId, Bytes)> =
             sealed.blocks.iter().map(|(id, block)| (*id, block.encode())).collect();
         self.check_room(purpose, encoded.len())?;
-        if sealed.ids.ahead_of(self.volume().id) > ids_unused_max(purpose) {
+        let basis = self.volume().id;
+        let turns = self.store.turns();
+        // Nodes that share a tree have theirs from a root that leads on from all that they saw.
+        if turns.is_none() && sealed.ids.ahead_of(basis) > ids_unused_max(purpose) {
             // Past this, ids of changes that came to nothing might be given out again when the tree is opened.
             return Err(Errno::Io);
         }
@@ -115,19 +138,25 @@ impl BlockTree {
                 return Err(Errno::Io);
             }
         }
-        match self.store.switch_root(sealed.volume.id) {
-            Ok(()) => {}
+        let switched = match turns {
+            Some(turns) => turns.agree(sealed.volume.id, &sealed.doomed),
+            None => self.store.switch_root(sealed.volume.id).map(|()| true),
+        };
+        match switched {
+            Ok(true) => {}
+            Ok(false) => return Ok(false),
             Err(StoreFault::Full) => {
                 forget();
                 return Err(Errno::NoSpace);
             }
             Err(StoreFault::Broken(_)) => {
-                changes.is_broken = true;
+                // The others know, and the next turn begins with what they say.
+                changes.is_broken = turns.is_none();
                 return Err(Errno::Io);
             }
         }
-        self.adopt(changes, sealed);
-        Ok(())
+        self.adopt(changes, basis, sealed);
+        Ok(true)
     }
 
     /// Keeps some room for changes that make more.
@@ -140,15 +169,19 @@ impl BlockTree {
         if usable >= wanted as u64 { Ok(()) } else { Err(Errno::NoSpace) }
     }
 
-    /// Goes over to the new root.
-    fn adopt(&self, changes: &mut Changes, sealed: Sealed) {
+    /// Goes over to the new root, unless others have gone on from it already.
+    fn adopt(&self, changes: &mut Changes, basis: BlockId, sealed: Sealed) {
         let Sealed { volume, blocks, doomed, orphaned, adopted, trimmed, .. } = sealed;
         for (id, block) in blocks {
             self.cache.put(id, block);
         }
         let volume = Arc::new(volume);
-        let before = std::mem::replace(&mut self.state().volume, Arc::clone(&volume));
-        if volume.root.era != before.root.era {
+        let before = {
+            let mut state = self.state();
+            let is_next = state.volume.id == basis;
+            is_next.then(|| std::mem::replace(&mut state.volume, Arc::clone(&volume)))
+        };
+        if before.is_some_and(|before| volume.root.era != before.root.era) {
             self.opens.forget_dead();
             changes.dead_unread_from = Some(Ino(0));
             self.tell(Unasked::Everything);

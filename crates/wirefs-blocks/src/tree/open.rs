@@ -12,6 +12,7 @@ use crate::limits::IDS_SKIPPED;
 use crate::opens::Opens;
 use crate::shelf::Shelf;
 use crate::store::{BlockStore, StoreFault};
+use crate::turns::Turns;
 use crate::volume::Volume;
 use bytes::Bytes;
 use std::collections::BTreeMap;
@@ -57,10 +58,15 @@ impl BlockTree {
         let geometry = Geometry::new(payload_bytes).ok_or(OpenFault::Payload(payload_bytes))?;
         let mut ids = Ids::new(options.node);
         let cache = Cache::new(options.ram_bytes);
-        let mut volume = match store.root()? {
-            Some(root) => load(&*store, &cache, root)?,
-            None => {
-                let root = make(&*store, &mut ids, geometry, &options, clock())?;
+        let mut volume = match (store.turns(), store.root()?) {
+            (Some(turns), _) => {
+                begin_together(&*store, turns, &cache, &mut ids, geometry, &options, clock())?
+            }
+            (None, Some(root)) => load(&*store, &cache, root)?,
+            (None, None) => {
+                let (root, blocks) = make(&mut ids, geometry, &options, clock())?;
+                store.register(&blocks)?;
+                store.switch_root(root)?;
                 load(&*store, &cache, root)?
             }
         };
@@ -68,13 +74,14 @@ impl BlockTree {
         if tree != payload_bytes {
             return Err(OpenFault::OtherPayload { tree, store: payload_bytes });
         }
-        if ids == Ids::new(options.node) {
+        if ids == Ids::new(options.node) && store.turns().is_none() {
             ids.observe(volume.id);
             remove_leftovers(&*store, &volume, &mut ids, options);
             begin_life(&*store, &mut volume, &mut ids)?;
         }
-        let changes =
-            Changes { ids, reaper: None, is_stuck: false, dead_unread_from: Some(Ino(0)), is_broken: false };
+        // What is dead here may be open on another node, whose it is then.
+        let dead_unread_from = store.turns().is_none().then_some(Ino(0));
+        let changes = Changes { ids, reaper: None, is_stuck: false, dead_unread_from, is_broken: false };
         let state = State { volume: Arc::new(volume), sessions: BTreeMap::new() };
         Ok(BlockTree {
             store,
@@ -87,6 +94,7 @@ impl BlockTree {
             opens: Opens::default(),
             counts: Counts::default(),
             observer: Mutex::new(None),
+            prepared: Mutex::new(None),
         })
     }
 }
@@ -109,12 +117,11 @@ fn load(store: &dyn BlockStore, cache: &Cache, root: BlockId) -> Result<Volume, 
 
 /// Makes an empty tree.
 fn make(
-    store: &dyn BlockStore,
     ids: &mut Ids,
     geometry: Geometry,
     options: &TreeOptions,
     now: Timestamp,
-) -> Result<BlockId, OpenFault> {
+) -> Result<(BlockId, Vec<(BlockId, Bytes)>), OpenFault> {
     let head = Head {
         kind: Kind::Directory,
         is_fresh: false,
@@ -151,9 +158,44 @@ fn make(
         doomed: Vec::new(),
     };
     let leaf = Block::Head(vec![Item { key: Key::head(ROOT), value: head.encode() }]);
-    store.register(&[(files, leaf.encode()), (id, Block::Root(root).encode())])?;
-    store.switch_root(id)?;
-    Ok(id)
+    Ok((id, vec![(files, leaf.encode()), (id, Block::Root(root).encode())]))
+}
+
+/// Begins this node's life in a tree that several nodes change: with a root of its own, past the ids of its former lives; or makes
+/// the tree, where there is none yet.
+fn begin_together(
+    store: &dyn BlockStore,
+    turns: &dyn Turns,
+    cache: &Cache,
+    ids: &mut Ids,
+    geometry: Geometry,
+    options: &TreeOptions,
+    now: Timestamp,
+) -> Result<Volume, OpenFault> {
+    loop {
+        let found = turns.begin()?;
+        let made = match found {
+            Some(id) => load(store, cache, id).and_then(|volume| {
+                if ids.ahead_of(id) == 0 {
+                    ids.observe(id);
+                    ids.skip(IDS_SKIPPED);
+                }
+                let root = Root { change: volume.root.change + 1, doomed: vec![id], ..volume.root };
+                let next = ids.issue().ok_or(OpenFault::Store(StoreFault::Full))?;
+                Ok((next, vec![(next, Block::Root(root).encode())]))
+            }),
+            None => make(ids, geometry, options, now),
+        };
+        let doomed: Vec<BlockId> = found.into_iter().collect();
+        let agreed = made.and_then(|(root, blocks)| {
+            store.register(&blocks)?;
+            Ok((root, turns.agree(root, &doomed)?))
+        });
+        turns.end();
+        if let (root, true) = agreed? {
+            return load(store, cache, root);
+        }
+    }
 }
 
 /// Leaves out the ids of blocks that were made and that nobody knows of any more, and makes a root past them, so that the

@@ -10,5 +10,6 @@ mod loss;
 mod random;
 #[expect(clippy::disallowed_methods, reason = "threads of a test, as a driver would have them")]
 mod threads;
+mod turns;
 mod waits;
 mod world;

@@ -1,0 +1,83 @@
+//! A tree that several nodes change: its turns, and going over to what others made.
+
+use super::{BlockTree, Changes};
+use crate::halt::Halt;
+use crate::id::BlockId;
+use crate::shelf::Shelf;
+use crate::touch::Unasked;
+use crate::turns::{Follower, Turns};
+use crate::volume::Volume;
+use std::sync::{Arc, MutexGuard, PoisonError, Weak};
+use wirefs_op::Errno;
+
+/// The right to change the tree, until it is dropped.
+pub(super) struct Turn<'a>(&'a dyn Turns);
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+impl BlockTree {
+    /// Waits until this node may change the tree; at once where no other one does.
+    pub(super) fn begin_turn(&self, changes: &mut Changes) -> Result<Option<Turn<'_>>, Errno> {
+        let Some(turns) = self.store.turns() else { return Ok(None) };
+        let root = turns.begin().map_err(|_| Errno::Io)?;
+        let turn = Turn(turns);
+        if let Some(root) = root {
+            self.take_over(root).map_err(|_| Errno::Io)?;
+            changes.ids.observe(root);
+        }
+        Ok(Some(turn))
+    }
+
+    /// Has a tree that several nodes change go over to what the others make of it.
+    pub fn follow(this: &Arc<BlockTree>) {
+        if let Some(turns) = this.store.turns() {
+            let follower: Weak<BlockTree> = Arc::downgrade(this);
+            turns.follow(follower);
+            if let Ok(Some(root)) = this.store.root() {
+                this.go_over(root);
+            }
+        }
+    }
+
+    fn prepared(&self) -> MutexGuard<'_, Option<Volume>> {
+        self.prepared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn read_root(&self, root: BlockId) -> Result<Volume, Halt> {
+        let shelf = Shelf::new(&self.cache);
+        self.run(&shelf, || Volume::load(&shelf, root))
+    }
+
+    fn take_over(&self, root: BlockId) -> Result<(), Halt> {
+        if self.volume().id == root {
+            return Ok(());
+        }
+        let prepared = self.prepared().take().filter(|volume| volume.id == root);
+        let volume = prepared.map_or_else(|| self.read_root(root), Ok)?;
+        let era = volume.root.era;
+        let before = std::mem::replace(&mut self.state().volume, Arc::new(volume));
+        if era != before.root.era {
+            self.opens.forget_dead();
+        }
+        self.tell(Unasked::Everything);
+        Ok(())
+    }
+}
+
+impl Follower for BlockTree {
+    fn prepare(&self, root: BlockId) -> bool {
+        let read = self.read_root(root).ok();
+        let is_read = read.is_some();
+        *self.prepared() = read;
+        is_read
+    }
+
+    fn go_over(&self, root: BlockId) {
+        // What cannot be read now is tried again with the next change.
+        let _unread = self.take_over(root);
+    }
+}
