@@ -75,6 +75,17 @@ impl Doubt {
         }
     }
 
+    /// Whether it is missing, and if so whether all of it is known to be.
+    pub(crate) fn missing(&self, id: BlockId) -> Option<bool> {
+        self.missing.get(&id).map(|missing| matches!(missing, Missing::Lost { .. }))
+    }
+
+    /// Blocks all of which is missing, so many at most.
+    pub(crate) fn lost(&self, count_max: usize) -> Vec<BlockId> {
+        let lost = self.missing.iter().filter(|(_, missing)| matches!(missing, Missing::Lost { .. }));
+        lost.map(|(id, _)| *id).take(count_max).collect()
+    }
+
     /// Whether it will not come.
     pub(crate) fn is_gone(&self, id: BlockId, now: Instant) -> bool {
         match self.missing.get(&id) {

@@ -39,6 +39,7 @@ mod ages;
 mod circuit;
 mod doubt;
 mod keeper;
+pub mod nodes;
 pub mod options;
 mod recent;
 pub mod save;
@@ -47,6 +48,7 @@ mod store;
 pub mod survey;
 mod waiting;
 
+pub use nodes::{CommonStore, NodeOptions};
 pub use options::EchoOptions;
 pub use status::{EchoStatus, HostReport};
 pub use store::{EchoStore, OpenError};

@@ -68,6 +68,40 @@ pub const SAVE_BATCH: usize = 256;
 pub const AGES_MAX: usize = 256;
 /// Packets under way to one host that a store without index (`--keep=root`) can tell from replayed ones.
 pub const WINDOW_PACKETS: usize = 1 << 20;
+/// Turns of the circuit in which a block of another node's may find its place.
+pub const ACCEPT_TRIES_MAX: usize = 8;
+/// Between two signs of life of a node.
+pub const BEAT: Duration = Duration::from_millis(250);
+/// What a node does not answer is sent again after so long at least.
+pub const RETRY_MIN: Duration = Duration::from_millis(100);
+/// The same at most.
+pub const RETRY_MAX: Duration = Duration::from_secs(1);
+/// A node of which nothing was heard for so long is left out.
+pub const DEAD_AFTER: Duration = Duration::from_secs(5);
+/// For so long a node looks for others before it makes a tree of its own.
+pub const FOUND_WAIT: Duration = Duration::from_secs(3);
+/// For so long a node that came waits until it has all blocks of the others.
+pub const JOIN_WAIT: Duration = Duration::from_secs(120);
+/// For so long a node that goes waits for the others' consent.
+pub const LEAVE_WAIT: Duration = Duration::from_secs(15);
+/// For so long a change waits for its turn, or for the others to have it.
+pub const TURN_WAIT: Duration = Duration::from_secs(60);
+/// For so long the others' copies of a block are waited for that is lost here.
+pub const HEAL_WAIT: Duration = Duration::from_secs(3);
+/// The receive buffer for letters, in bytes.
+pub const LETTERS_BYTES: usize = 16 << 20;
+/// Letters that are read before others may have the desk.
+pub const LETTERS_MAX: usize = 256;
+/// Blocks that others were told to let go of: copies of them that come late are not taken.
+pub const TOMBS_MAX: usize = 65_536;
+/// Blocks let go of that are told with the next root.
+pub const FREED_MAX: usize = 65_536;
+/// Copies that wait to be sent, by those who asked for them.
+pub const COPIES_MAX: usize = 64;
+/// Blocks that are fetched at once to be copied to another node.
+pub const COPY_BATCH: usize = 64;
 
+const _: () = assert!(BEAT.as_millis() * 10 <= DEAD_AFTER.as_millis(), "the dead were silent for many beats");
+const _: () = assert!(RETRY_MAX.as_millis() * 4 < DEAD_AFTER.as_millis(), "what is sent again comes in time");
 const _: () =
     assert!(WAIT_MAX.as_millis() < 500, "whoever turns the circuit never looks stopped to the machine");

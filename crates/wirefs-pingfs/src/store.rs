@@ -4,6 +4,7 @@ mod manager;
 mod open;
 
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -217,6 +218,32 @@ impl Core {
 impl EchoStore {
     pub(crate) fn shared(&self) -> &Shared {
         &self.shared
+    }
+
+    /// Whether a block is there, as far as its index knows.
+    pub(crate) fn has(&self, id: BlockId) -> bool {
+        self.shared.lock().circuit.echo.has_block(packed(id)) == Some(true)
+    }
+
+    /// Whether a block that it knows is missing.
+    pub(crate) fn misses(&self, id: BlockId) -> bool {
+        self.shared.lock().doubt.missing(id).is_some()
+    }
+
+    /// Blocks that it knows and that are lost, so many at most.
+    pub(crate) fn lost(&self, count_max: usize) -> Vec<BlockId> {
+        self.shared.lock().doubt.lost(count_max)
+    }
+
+    /// The hosts that it pings.
+    pub(crate) fn hosts(&self) -> Vec<IpAddr> {
+        let core = self.shared.lock();
+        core.circuit.ways.iter().filter(|way| !way.is_gone).map(|way| way.survey.host).collect()
+    }
+
+    /// The largest payload of a packet to all hosts, in bytes.
+    pub(crate) fn packet_bytes(&self) -> usize {
+        self.packet_bytes
     }
 
     /// What it was made from.

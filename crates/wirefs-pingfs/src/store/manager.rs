@@ -11,7 +11,9 @@ use wirefs_echo::{Distance, Refusal};
 
 use super::{Core, EchoStore, packed, unpacked};
 use crate::circuit::Zeal;
-use crate::limits::{GRACE, NEXT_PACKETS, RETRIEVE_WAIT, ROOM_WAIT, SHARED_WAIT_MAX, SYNC_WAIT, WAIT_MAX};
+use crate::limits::{
+    ACCEPT_TRIES_MAX, GRACE, NEXT_PACKETS, RETRIEVE_WAIT, ROOM_WAIT, SHARED_WAIT_MAX, SYNC_WAIT, WAIT_MAX,
+};
 use crate::waiting::{Came, Ticket};
 
 const SILENT: StoreFault = StoreFault::Broken("the hosts take no more packets");
@@ -85,6 +87,41 @@ impl EchoStore {
             };
             return (core, Err(fault));
         }
+    }
+
+    /// Takes a block that another node made, if there is room for it now; in the place of what is missing of it. Whether it is there
+    /// then.
+    pub(crate) fn accept(&self, id: BlockId, bytes: &Bytes) -> bool {
+        let mut core = self.shared().lock();
+        for _ in 0..ACCEPT_TRIES_MAX {
+            let now = core.circuit.now();
+            match core.circuit.echo.keep(now, packed(id), bytes.clone(), Distance::Any) {
+                Ok(()) => {
+                    core.ages.note(id, Instant::now());
+                    let until = core.kept_until();
+                    // It is wanted at once, where a tree goes over to it.
+                    core.recent.put(id, bytes, until);
+                    drop(core);
+                    self.shared().ring();
+                    return true;
+                }
+                Err(Refusal::Exists) => match core.doubt.missing(id) {
+                    None => return true,
+                    Some(is_lost) => {
+                        core.lost_count = core.lost_count.saturating_sub(u64::from(is_lost));
+                        core.forget(id);
+                        if core.circuit.echo.drop_block(now, packed(id)).is_err() {
+                            return false;
+                        }
+                    }
+                },
+                Err(Refusal::Busy) => {
+                    core.turn(Zeal::Full);
+                }
+                Err(Refusal::NoSpace { .. } | Refusal::TooLarge { .. }) => return false,
+            }
+        }
+        false
     }
 
     /// Lets go of one block. A store without index may have to wait until it has forgotten earlier ones.
