@@ -2,6 +2,7 @@
 
 mod ending;
 mod hosts;
+mod nodes;
 mod report;
 mod status;
 
@@ -16,12 +17,14 @@ use std::sync::{Arc, OnceLock};
 
 use anyhow::{Context, Result};
 use wirefs_blockfs::{BlockFs, BlockFsOptions};
+use wirefs_blocks::id::NodeId;
+use wirefs_blocks::store::BlockStore;
 use wirefs_cache::Mode;
 use wirefs_echo::Redundancy;
 use wirefs_op::message::version::BootId;
 use wirefs_pingfs::options::{Honesty, Pace};
 use wirefs_pingfs::save::SavedFile;
-use wirefs_pingfs::{EchoOptions, EchoStore};
+use wirefs_pingfs::{CommonStore, EchoOptions, EchoStore, NodeOptions};
 use wirefs_server::Tree;
 
 use crate::arguments::{self, EchoCommand, EchoMount, Keep};
@@ -33,6 +36,8 @@ use crate::terminal::note;
 /// What this process serves: one mount, whose blocks are here.
 struct Served {
     store: Arc<EchoStore>,
+    /// With whom it has its tree together.
+    nodes: Option<Arc<CommonStore>>,
     ending: Ending,
 }
 
@@ -54,11 +59,15 @@ fn mount(arguments: &EchoMount, words: &[OsString]) -> Result<ExitCode> {
     let options = options(arguments)?;
     let load = arguments.load.as_deref().map(SavedFile::open).transpose()?;
     let ending = Ending::of(arguments)?;
+    let nodes = nodes::options(arguments)?;
     let ram_bytes = arguments.ram.unwrap_or(0);
-    let open: Opening = Box::new(move || open(options, load.as_ref(), ending, ram_bytes / 2));
+    let open: Opening = Box::new(move || open(options, nodes, load.as_ref(), ending, ram_bytes / 2));
     let code = mount::run_origin(&as_mount(arguments), words, Origin::Here(open))?;
-    if let Some(Served { store, ending }) = SERVED.get() {
-        ending.end(store.as_ref(), &arguments.mountpoint)?;
+    if let Some(Served { store, nodes, ending }) = SERVED.get() {
+        let go_on = nodes.as_ref().is_some_and(|nodes| nodes::leave(nodes));
+        if !go_on || ending.plan() != Plan::Undecided {
+            ending.end(store.as_ref(), &arguments.mountpoint)?;
+        }
     }
     Ok(code)
 }
@@ -124,6 +133,7 @@ fn resolve(host: &str) -> Result<SocketAddr> {
 /// Opens the store and the tree in it.
 fn open(
     mut options: EchoOptions,
+    nodes: Option<NodeOptions>,
     load: Option<&SavedFile>,
     ending: Ending,
     ram_bytes: usize,
@@ -136,10 +146,15 @@ fn open(
     greet(&store);
     let boot = boot_of_process();
     let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-    let tree_options = BlockFsOptions { uid, gid, ram_bytes, ..BlockFsOptions::new(boot) };
-    let shared = Arc::clone(&store);
-    let tree = BlockFs::open(shared, tree_options).context("the block tree cannot be opened")?;
-    if SERVED.set(Served { store, ending }).is_err() {
+    let node = NodeId(nodes.as_ref().map_or(0, |nodes| nodes.node));
+    let tree_options = BlockFsOptions { uid, gid, ram_bytes, node, ..BlockFsOptions::new(boot) };
+    let nodes = nodes.map(|nodes| CommonStore::open(Arc::clone(&store), &nodes).map(Arc::new)).transpose()?;
+    let blocks: Arc<dyn BlockStore> = match &nodes {
+        Some(nodes) => Arc::clone(nodes) as Arc<dyn BlockStore>,
+        None => Arc::clone(&store) as Arc<dyn BlockStore>,
+    };
+    let tree = BlockFs::open(blocks, tree_options).context("the block tree cannot be opened")?;
+    if SERVED.set(Served { store, nodes, ending }).is_err() {
         return Err(failure("this process has a store already", "start another one"));
     }
     Ok((Arc::new(tree), boot))

@@ -17,6 +17,8 @@ Examples:
   wirefs echo ~/p --host 192.0.2.1                       one copy, ended with `wirefs umount --discard ~/p`
   wirefs echo ~/p --host a --host b --copies 2 --save ~/p.tree
   wirefs echo ~/p --host a --host b --host c --code 4+2 --load ~/p.tree
+  wirefs echo ~/p --host a --node 1 --key ~/p.key --peer 192.0.2.7
+                                                         one tree on several machines: the same on 192.0.2.7 with its number
   wirefs echo status --watch                             what is under way";
 
 #[derive(Debug, Args)]
@@ -115,6 +117,15 @@ pub(crate) struct EchoMount {
     /// Let unmounting be the end of the data, without a question
     #[arg(long)]
     pub(crate) discard: bool,
+    /// Have the tree together with other nodes, as the one with this number
+    #[arg(long, value_name = "ID", requires = "key", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) node: Option<u16>,
+    /// Another node's address, as its hosts know it; one that comes names all who are there
+    #[arg(long = "peer", value_name = "ADDR", requires = "node")]
+    pub(crate) peers: Vec<String>,
+    /// A file of 16 bytes or more, which all nodes have and nobody else
+    #[arg(long, value_name = "FILE", requires = "node")]
+    pub(crate) key: Option<PathBuf>,
     /// Options as in /etc/fstab, separated by commas
     #[arg(short = 'o', value_name = "OPT,…")]
     pub(crate) options: Vec<String>,

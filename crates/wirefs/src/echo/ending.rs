@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use wirefs_pingfs::EchoStore;
 use wirefs_pingfs::save::{self, SaveError};
 
+use super::nodes::Nodes;
 use crate::arguments::EchoMount;
 use crate::control::{Ask, Line, Told};
 use crate::failure::{failure, tell};
@@ -138,6 +139,8 @@ pub(crate) fn prepare(line: &mut Line, path: &Path, save: Option<&Path>, discard
         (None, true) => Plan::Discard,
         (None, false) => match ask(line, Ask::Echo)? {
             Told::Echo(report) if report.ending != Plan::Undecided => return Ok(()),
+            // The others go on with it.
+            Told::Echo(report) if report.nodes.as_ref().is_some_and(Nodes::has_others) => return Ok(()),
             Told::Echo(report) => consent(path, report.blocks)?,
             _ => return Ok(()),
         },

@@ -9,6 +9,7 @@ use wirefs_pingfs::{EchoStatus, HostReport};
 
 use super::SERVED;
 use super::ending::Plan;
+use super::nodes::Nodes;
 
 /// A store at one moment.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -42,6 +43,9 @@ pub(crate) struct EchoReport {
     pub(crate) memory: Memory,
     /// What becomes of the data at the end.
     pub(crate) ending: Plan,
+    /// With whom it has its tree together; none where it is alone.
+    #[serde(default)]
+    pub(crate) nodes: Option<Nodes>,
     /// Why it works no more.
     pub(crate) broken: Option<String>,
 }
@@ -121,7 +125,8 @@ impl EchoReport {
     /// What the store of this process says; none where it has none.
     pub(crate) fn here() -> Option<EchoReport> {
         let served = SERVED.get()?;
-        Some(EchoReport::of(&served.store.status(), served.ending.plan()))
+        let nodes = served.nodes.as_ref().map(|nodes| Nodes::of(&nodes.nodes()));
+        Some(EchoReport { nodes, ..EchoReport::of(&served.store.status(), served.ending.plan()) })
     }
 
     fn of(status: &EchoStatus, ending: Plan) -> EchoReport {
@@ -166,6 +171,7 @@ impl EchoReport {
                 gathered: (memory.gathered + status.recent_bytes) as u64,
             },
             ending,
+            nodes: None,
             broken: status.broken.map(str::to_owned),
         }
     }

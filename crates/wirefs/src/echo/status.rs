@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::Result;
 
 use super::ending::Plan;
+use super::nodes::Nodes;
 use super::report::{EchoReport, Host};
 use crate::arguments::EchoStatus;
 use crate::control::{self, Ask, Line, Told};
@@ -121,12 +122,15 @@ fn page(report: &EchoReport) -> String {
             bytes(report.memory.gathered)
         ),
         format!("at the end  {ending}"),
+    ];
+    lines.extend(report.nodes.iter().flat_map(Nodes::lines));
+    lines.extend([
         String::new(),
         format!(
             "{:<24} {:<9} {:>9} {:>9} {:>9} {:>11} {:>9} {:>9} {:>7}",
             "host", "", "RTT", "lap", "rate/s", "packets", "of", "bytes", "lost"
         ),
-    ];
+    ]);
     lines.extend(report.hosts.iter().map(row));
     lines.extend(report.broken.as_ref().map(|why| format!("BROKEN: {why}")));
     lines.join("\n")

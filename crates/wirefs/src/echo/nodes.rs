@@ -1,0 +1,131 @@
+//! `wirefs echo --node`: one tree on several machines.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+use wirefs_pingfs::nodes::{KEY_BYTES_MIN, NodesStatus, key_of};
+use wirefs_pingfs::{CommonStore, NodeOptions};
+
+use super::resolve;
+use crate::arguments::EchoMount;
+use crate::failure::failure;
+use crate::terminal::note;
+
+/// Which node it is to be, as the arguments say; none where it is to be alone.
+pub(super) fn options(arguments: &EchoMount) -> Result<Option<NodeOptions>> {
+    let (Some(node), Some(file)) = (arguments.node, &arguments.key) else { return Ok(None) };
+    let secret = std::fs::read(file).with_context(|| format!("{} cannot be read", file.display()))?;
+    let key = key_of(&secret).ok_or_else(|| {
+        failure(
+            format!("{} has {} bytes, which is no key", file.display(), secret.len()),
+            format!("make one of {KEY_BYTES_MIN} or more, as by `head -c 32 /dev/urandom`, and give it to all nodes"),
+        )
+    })?;
+    let peers = arguments.peers.iter().map(|peer| ipv4(peer)).collect::<Result<_>>()?;
+    Ok(Some(NodeOptions { node, peers, key }))
+}
+
+fn ipv4(peer: &str) -> Result<Ipv4Addr> {
+    match resolve(peer)?.ip() {
+        IpAddr::V4(address) => Ok(address),
+        IpAddr::V6(_) => {
+            Err(failure(format!("{peer} has no IPv4 address"), "name each --peer by its IPv4 address"))
+        }
+    }
+}
+
+/// Leaves the others. True when there are some, who go on with all that is there.
+pub(super) fn leave(nodes: &CommonStore) -> bool {
+    let has_others = has_others(&nodes.nodes());
+    if !nodes.leave() {
+        note!("wirefs: the other nodes did not agree in time that this one goes; they notice by themselves");
+    }
+    has_others
+}
+
+fn has_others(status: &NodesStatus) -> bool {
+    status.nodes.iter().any(|other| other.is_member && other.node != status.node)
+}
+
+/// With whom a mount has its tree together.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Nodes {
+    pub(crate) node: u16,
+    /// Who makes changes now, or did so last.
+    pub(crate) pen: u16,
+    /// How often it changed who is there.
+    pub(crate) view: u64,
+    /// The present root, the same on all nodes that have the same tree.
+    pub(crate) root: Option<String>,
+    pub(crate) root_age_ms: u64,
+    pub(crate) nodes: Vec<Node>,
+    /// Copies of blocks that were sent to others, and that came from them.
+    pub(crate) copied: u64,
+    pub(crate) taken: u64,
+}
+
+/// One of them.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Node {
+    pub(crate) node: u16,
+    pub(crate) is_member: bool,
+    pub(crate) address: Option<String>,
+    /// How long ago it was heard of.
+    pub(crate) heard_ms: Option<u64>,
+}
+
+impl Nodes {
+    pub(super) fn of(status: &NodesStatus) -> Nodes {
+        let ms = |span: std::time::Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
+        Nodes {
+            node: status.node,
+            pen: status.holder,
+            view: status.view,
+            root: status.root.map(|(counter, node)| format!("{counter}.{node}")),
+            root_age_ms: ms(status.root_age),
+            nodes: status
+                .nodes
+                .iter()
+                .map(|node| Node {
+                    node: node.node,
+                    is_member: node.is_member,
+                    address: node.address.map(|address| address.to_string()),
+                    heard_ms: node.heard.map(ms),
+                })
+                .collect(),
+            copied: status.copied,
+            taken: status.taken,
+        }
+    }
+
+    /// Whether others go on when this one goes.
+    pub(super) fn has_others(&self) -> bool {
+        self.nodes.iter().any(|other| other.is_member && other.node != self.node)
+    }
+
+    /// The lines of the status.
+    pub(super) fn lines(&self) -> Vec<String> {
+        let list = |are_members: bool| {
+            let nodes = self.nodes.iter().filter(|node| node.is_member == are_members);
+            let names = nodes.map(|node| match &node.address {
+                Some(address) => format!("{} ({address})", node.node),
+                None => format!("{} (this one)", node.node),
+            });
+            names.collect::<Vec<_>>().join(", ")
+        };
+        let gone = list(false);
+        let gone = if gone.is_empty() { String::new() } else { format!("; not with them: {gone}") };
+        vec![
+            format!("nodes       {}{gone}", list(true)),
+            format!(
+                "together    node {} has the pen; root {} for {}; {} copies sent, {} taken",
+                self.pen,
+                self.root.as_deref().unwrap_or("none"),
+                crate::status::span(std::time::Duration::from_millis(self.root_age_ms)),
+                self.copied,
+                self.taken
+            ),
+        ]
+    }
+}
