@@ -15,6 +15,8 @@ const COLLECT_STEPS: usize = 16;
 /// How long after a loss it is swept: by then what is missing is gone or back.
 const SWEEP_AFTER: Duration = Duration::from_secs(150);
 
+/// How often a tree is swept that several nodes change: what others let go of may not have come here.
+const SWEEP_EACH: Duration = Duration::from_secs(600);
 /// How often it is swept once more since something was still late.
 const AGAIN_MAX: u32 = 3;
 
@@ -30,9 +32,16 @@ struct Sweep {
     has_late: bool,
     /// Sweeps since the last loss that were made for such blocks.
     again: u32,
+    /// How often it is swept without a loss.
+    each: Option<Duration>,
 }
 
 impl Sweep {
+    /// Of a tree that several nodes change: what a node got while it came may have been let go of meanwhile.
+    fn of_common() -> Sweep {
+        Sweep { due: Some(SWEEP_AFTER), each: Some(SWEEP_EACH), ..Sweep::default() }
+    }
+
     /// Where to go on sweeping now, given the losses until now; `None`: there is nothing to sweep.
     fn next(&mut self, now: Duration, lost: u64) -> Option<Option<BlockId>> {
         if self.after.is_some() {
@@ -59,6 +68,9 @@ impl Sweep {
             self.again += 1;
             self.due = Some(now + SWEEP_AFTER);
         }
+        if self.after.is_none() && self.due.is_none() {
+            self.due = self.each.map(|each| now + each);
+        }
     }
 }
 
@@ -75,9 +87,10 @@ impl Keeping {
     /// The system gives no thread.
     pub(crate) fn start(tree: &Arc<BlockTree>) -> io::Result<Keeping> {
         let end = Arc::new((Mutex::new(false), Condvar::new()));
+        let first = if tree.is_common() { Sweep::of_common() } else { Sweep::default() };
         let (tree, signal) = (Arc::downgrade(tree), Arc::clone(&end));
         std::thread::Builder::new().name("wirefs-keeping".into()).spawn(move || {
-            let (begun, mut sweep, mut wait) = (Instant::now(), Sweep::default(), LOOK_EACH);
+            let (begun, mut sweep, mut wait) = (Instant::now(), first, LOOK_EACH);
             while !has_ended(&signal, wait) {
                 let Some(tree) = tree.upgrade() else { return };
                 wait = look(&tree, begun.elapsed(), &mut sweep);

@@ -67,3 +67,15 @@ fn as_long_as_something_is_late_it_is_swept_again_a_few_times() {
     }
     assert_eq!(begun, [150, 301, 452, 603]);
 }
+
+#[test]
+fn tree_of_several_nodes_is_swept_now_and_then() {
+    let mut sweep = Sweep::of_common();
+    assert_eq!(sweep.next(SWEEP_AFTER - Duration::from_secs(1), 0), None);
+    for round in 0..3 {
+        let now = SWEEP_AFTER + SWEEP_EACH * round;
+        assert_eq!(sweep.next(now, 0), Some(None), "round {round}");
+        sweep.swept(now, Swept { next: None, lost: 0, has_late: false });
+        assert_eq!(sweep.next(now + SWEEP_EACH / 2, 0), None);
+    }
+}

@@ -43,6 +43,11 @@ impl BlockTree {
         }
     }
 
+    /// Whether several nodes change it.
+    pub fn is_common(&self) -> bool {
+        self.store.turns().is_some()
+    }
+
     fn prepared(&self) -> MutexGuard<'_, Option<Volume>> {
         self.prepared.lock().unwrap_or_else(PoisonError::into_inner)
     }
