@@ -43,6 +43,8 @@ pub(super) struct Desk {
     pub(super) freed: VecDeque<BlockId>,
     /// What of these the root under way tells.
     pub(super) told: Vec<BlockId>,
+    /// To be let go of when the turn has ended.
+    pub(super) dying: BTreeSet<BlockId>,
     tombs: BTreeSet<BlockId>,
     tombs_in_order: VecDeque<BlockId>,
     pub(super) follower: Option<Weak<dyn Follower>>,
@@ -69,6 +71,7 @@ impl Desk {
             fresh: BTreeMap::new(),
             freed: VecDeque::new(),
             told: Vec::new(),
+            dying: BTreeSet::new(),
             tombs: BTreeSet::new(),
             tombs_in_order: VecDeque::new(),
             follower: None,
@@ -164,9 +167,11 @@ impl Commons {
             }
             Output::Adopt { root } => self.adopt(desk, root),
             Output::Free { ids } => {
-                let ids = all_unpacked(ids);
-                ids.iter().for_each(|id| desk.bury(*id));
-                self.echo.deregister(&ids);
+                desk.dying.extend(all_unpacked(ids));
+                // Until its own change has ended, the tree shows what was before, and whoever reads it needs that.
+                if !matches!(desk.turn, Turn::Agreeing(_) | Turn::Agreed(_)) {
+                    self.bury(desk);
+                }
             }
             Output::Settled { root } => {
                 desk.fresh.clear();
@@ -186,6 +191,13 @@ impl Commons {
                 self.changed.notify_all();
             }
         }
+    }
+
+    /// Lets go of what no root reaches that may still count.
+    pub(super) fn bury(&self, desk: &mut Desk) {
+        let ids: Vec<BlockId> = std::mem::take(&mut desk.dying).into_iter().collect();
+        ids.iter().for_each(|id| desk.bury(*id));
+        self.echo.deregister(&ids);
     }
 
     fn end_agreeing(&self, desk: &mut Desk, root: wirefs_echo::BlockId, counts: bool) {

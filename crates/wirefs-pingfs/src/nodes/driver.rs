@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use wirefs_blocks::store::BlockStore;
 use wirefs_echo::together::Input;
 use wirefs_echo::together::wire::IDS_MAX;
 
@@ -45,7 +44,9 @@ pub(super) fn run(commons: &Arc<Commons>) {
 /// Looks for those who were named, and says what is new of this node.
 fn greet(commons: &Commons, desk: &mut Desk) {
     desk.go_by(commons.echo.hosts());
-    desk.machine.say_room(commons.echo.room().blocks_free);
+    if let Some(room) = commons.echo.room_now() {
+        desk.machine.say_room(room.blocks_free);
+    }
     let lost = commons.echo.lost(IDS_MAX);
     commons.ask(desk, &lost);
     let is_lately = |at: &Instant| at.elapsed() < BEAT * 4;

@@ -120,6 +120,7 @@ impl Turns for CommonStore {
             self.commons.work(&mut desk, Input::Made(None));
             self.commons.ring();
         }
+        self.commons.bury(&mut desk);
         self.commons.changed.notify_all();
     }
 
@@ -164,7 +165,7 @@ impl BlockStore for CommonStore {
         let mut desk = self.commons.desk();
         for id in ids {
             let is_own = desk.fresh.remove(id).is_some();
-            if !is_own && self.commons.echo.has(*id) {
+            if !is_own && !desk.dying.contains(id) && self.commons.echo.has(*id) {
                 desk.free_later(*id);
             }
         }

@@ -49,7 +49,9 @@ impl EchoStore {
             if let Some(why) = core.broken {
                 return Err(StoreFault::Broken(why));
             }
-            if !capacity.may_grow || Instant::now() >= end {
+            // What a host that is silent for a moment has room for is known when it answers.
+            let may_grow = capacity.may_grow || capacity.packets_max == 0;
+            if !may_grow || Instant::now() >= end {
                 return Err(StoreFault::Full);
             }
             core = self.pass(core);
@@ -68,6 +70,7 @@ impl EchoStore {
             let now = core.circuit.now();
             let kept = core.circuit.echo.keep(now, packed(id), bytes.clone(), Distance::Any);
             let is_late = Instant::now() >= end;
+            let is_silent = core.circuit.echo.capacity().packets_max == 0;
             let fault = match kept {
                 Ok(()) => {
                     core.ages.note(id, Instant::now());
@@ -75,7 +78,7 @@ impl EchoStore {
                 }
                 Err(Refusal::TooLarge { .. }) => StoreFault::Broken("a block over the payload"),
                 Err(Refusal::Exists) => StoreFault::Broken("an id that was used before"),
-                Err(Refusal::NoSpace { may_grow }) if !may_grow || is_late => StoreFault::Full,
+                Err(Refusal::NoSpace { may_grow }) if !(may_grow || is_silent) || is_late => StoreFault::Full,
                 Err(Refusal::Busy) if is_late => SILENT,
                 Err(Refusal::NoSpace { .. } | Refusal::Busy) => match core.broken {
                     Some(why) => StoreFault::Broken(why),
@@ -122,6 +125,14 @@ impl EchoStore {
             }
         }
         false
+    }
+
+    /// How full it is; none while no host answers.
+    pub(crate) fn room_now(&self) -> Option<Room> {
+        let capacity = self.shared().lock().circuit.echo.capacity();
+        let lanes = capacity.packets_per_block.max(1);
+        let room = Room::new(capacity.blocks_max(), capacity.packets_free / lanes);
+        (capacity.packets_max > 0).then_some(room)
     }
 
     /// Lets go of one block. A store without index may have to wait until it has forgotten earlier ones.
@@ -310,9 +321,18 @@ impl BlockStore for EchoStore {
         Ok(())
     }
 
+    /// Waits a little where no host answers.
     fn room(&self) -> Room {
-        let capacity = self.shared().lock().circuit.echo.capacity();
-        let lanes = capacity.packets_per_block.max(1);
-        Room::new(capacity.blocks_max(), capacity.packets_free / lanes)
+        let end = Instant::now() + ROOM_WAIT;
+        loop {
+            match self.room_now() {
+                Some(room) => return room,
+                None if Instant::now() >= end => return Room::default(),
+                None => {
+                    let _driving = self.shared().drive();
+                    drop(self.pass(self.shared().lock()));
+                }
+            }
+        }
     }
 }
