@@ -1,7 +1,7 @@
 # The menu; `make` lists it. The logic is in scripts/ and xtask/.
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
-.PHONY: help run test bench fetch published coherence nodes kills million check endure lint fmt sim circuits fuzz metrics deny install clean
+.PHONY: help run test bench fetch published coherence nodes kills million check endure together lint fmt sim circuits fuzz metrics deny install clean
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 run: ## serve a directory and mount it until Ctrl-C; RTT=85 puts a line between, FROM=host:dir AT=mnt is the real thing
@@ -22,6 +22,7 @@ check: ## compile everything, and check layers and style
 	@scripts/need build && cargo check --workspace --all-targets && cargo xtask layers tidy
 endure: ## keep files in pings for ten minutes on lines that lose some, 1 % with 8+4, 0.1 % with two copies
 	@scripts/need run && scripts/endure
+together: ; @scripts/need run && scripts/together ## three nodes change one tree in pings for ten minutes; all roots are equal then
 lint: ## what CI checks beside the tests: format, clippy, layers, style, shell scripts
 	@scripts/need lint && scripts/lint
 fmt: ; cargo fmt --all ## format the code

@@ -15,6 +15,7 @@ mod broken;
 mod conformance;
 mod model;
 mod nodes;
+mod pings;
 mod programs;
 mod two_clients;
 

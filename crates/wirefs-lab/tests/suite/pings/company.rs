@@ -1,0 +1,211 @@
+//! Nodes that have one file system in pings together, around a host that answers; nothing of it is left afterwards.
+
+use std::fs;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rustix::process::{Pid, Signal, kill_process};
+use wirefs_lab::{Host, Lab, LinkHandle, LinkProfile};
+
+use crate::site::{Ran, wait_for};
+
+/// No program of a test runs longer, in seconds.
+const PROGRAM_MAX_SECS: &str = "150";
+
+struct Member {
+    host: Host,
+    link: LinkHandle,
+}
+
+/// Hosts around one, each with a line of its own.
+pub(super) struct Company {
+    dir: PathBuf,
+    members: Vec<Member>,
+    /// Goes last: with it all that still runs.
+    _lab: Lab,
+}
+
+impl Company {
+    /// So many hosts, numbered from 1 on, none of which is mounted yet.
+    pub(super) fn new(name: &str, count: usize, profile: &LinkProfile) -> Company {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let nth = COUNT.fetch_add(1, Ordering::Relaxed);
+        let dir = std::env::temp_dir().join(format!("wirefs-pings-{name}-{}-{nth}", std::process::id()));
+        fs::create_dir_all(&dir).unwrap();
+        let lab = Lab::new(name).unwrap();
+        let hub = lab.host("hub").unwrap();
+        // It answers whoever asks in another's name, who is on another of its lines.
+        hub.run(|| fs::write("/proc/sys/net/ipv4/conf/all/rp_filter", "0").unwrap()).unwrap();
+        let mut members = Vec::new();
+        for number in 1..=count {
+            let host = lab.host(&format!("node{number}")).unwrap();
+            let link = lab.link(&hub, &host, profile.clone()).unwrap();
+            members.push(Member { host, link });
+            for place in ["mnt", "home", "run"] {
+                let place = dir.join(number.to_string()).join(place);
+                fs::DirBuilder::new().recursive(true).mode(0o700).create(place).unwrap();
+            }
+        }
+        let turn_off = |device: &str| fs::write(format!("/proc/sys/net/ipv4/conf/{device}/rp_filter"), "0");
+        let devices = || fs::read_dir("/proc/sys/net/ipv4/conf").unwrap();
+        hub.run(|| {
+            devices().for_each(|device| turn_off(device.unwrap().file_name().to_str().unwrap()).unwrap())
+        })
+        .unwrap();
+        fs::write(dir.join("key"), "a secret of all of these nodes").unwrap();
+        Company { dir, members, _lab: lab }
+    }
+
+    fn member(&self, number: usize) -> &Member {
+        &self.members[number - 1]
+    }
+
+    /// Something in the mount of a node.
+    pub(super) fn at(&self, number: usize, name: impl AsRef<Path>) -> PathBuf {
+        self.dir.join(number.to_string()).join("mnt").join(name)
+    }
+
+    /// The line of a node.
+    pub(super) fn link(&self, number: usize) -> &LinkHandle {
+        &self.member(number).link
+    }
+
+    /// A program on a node, ended by force when it runs too long.
+    pub(super) fn command(&self, number: usize, program: impl AsRef<std::ffi::OsStr>) -> Command {
+        let mut command = self.member(number).host.command("timeout");
+        command.args(["--foreground", "--signal=KILL", PROGRAM_MAX_SECS]).arg(program);
+        let home = self.dir.join(number.to_string());
+        command.env("HOME", home.join("home")).env("XDG_RUNTIME_DIR", home.join("run"));
+        command.current_dir("/").stdin(Stdio::null());
+        for place in ["XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"] {
+            command.env_remove(place);
+        }
+        command
+    }
+
+    /// Runs `wirefs` on a node.
+    pub(super) fn wirefs(&self, number: usize, words: &[&str]) -> Ran {
+        let built = Path::new(env!("CARGO_BIN_EXE_wirefs-lab")).with_file_name("wirefs");
+        assert!(built.exists(), "{} is missing: cargo build --package wirefs", built.display());
+        Ran::of(self.command(number, built).args(words))
+    }
+
+    fn mountpoint(&self, number: usize) -> String {
+        self.at(number, "").to_str().unwrap().trim_end_matches('/').to_owned()
+    }
+
+    /// Mounts the one that all have together, naming all other hosts.
+    pub(super) fn mount(&self, number: usize, words: &[&str]) {
+        let (node, key) = (number.to_string(), self.dir.join("key"));
+        let hub = self.member(number).link.address_a().to_string();
+        let mountpoint = self.mountpoint(number);
+        let mut all = vec![
+            "echo",
+            &mountpoint,
+            "--host",
+            &hub,
+            "--discard",
+            "--node",
+            &node,
+            "--key",
+            key.to_str().unwrap(),
+        ];
+        let others = self.members.iter().map(|member| member.link.address_b().to_string());
+        let peers: Vec<String> = others.collect();
+        for peer in &peers {
+            all.extend(["--peer", peer]);
+        }
+        all.extend(words);
+        self.wirefs(number, &all).succeeds();
+    }
+
+    /// What a node tells of its file system.
+    pub(super) fn status(&self, number: usize) -> serde_json::Value {
+        let told = self.wirefs(number, &["echo", "status", "--json", &self.mountpoint(number)]).succeeds();
+        serde_json::from_str(&told).unwrap()
+    }
+
+    /// The nodes that are together, as one of them says.
+    pub(super) fn members(&self, number: usize) -> Vec<u64> {
+        let nodes = self.status(number)["nodes"]["nodes"].as_array().unwrap().clone();
+        let members = nodes.iter().filter(|node| node["is_member"] == true);
+        members.map(|node| node["node"].as_u64().unwrap()).collect()
+    }
+
+    /// The root that a node has.
+    pub(super) fn root(&self, number: usize) -> String {
+        self.status(number)["nodes"]["root"].as_str().unwrap().to_owned()
+    }
+
+    /// Waits until these nodes are together, and no others.
+    pub(super) fn wait_until_together(&self, numbers: &[usize]) {
+        let all: Vec<u64> = numbers.iter().map(|number| *number as u64).collect();
+        for number in numbers {
+            wait_for("all to be together", || self.members(*number) == all);
+        }
+    }
+
+    /// Waits until these nodes have the same root.
+    pub(super) fn wait_until_same(&self, numbers: &[usize]) {
+        wait_for("all to have the same root", || {
+            let roots: Vec<String> = numbers.iter().map(|number| self.root(*number)).collect();
+            roots.iter().all(|root| *root == roots[0])
+        });
+    }
+
+    /// Unmounts at a node, which leaves the others.
+    pub(super) fn unmount(&self, number: usize) {
+        wait_for("the mount to be free", || {
+            let ran = self.wirefs(number, &["umount", &self.mountpoint(number)]);
+            let is_in_use = ran.stderr.contains(" is in use: ");
+            if !is_in_use {
+                ran.succeeds();
+            }
+            !is_in_use
+        });
+    }
+
+    /// Kills the process of a node without warning. Its mount is of no use then, and is to be taken away.
+    pub(super) fn kill(&self, number: usize) {
+        let told = self.wirefs(number, &["status", "--json", &self.mountpoint(number)]).succeeds();
+        let told: serde_json::Value = serde_json::from_str(&told).unwrap();
+        let process = i32::try_from(told["process"].as_i64().unwrap()).unwrap();
+        kill_process(Pid::from_raw(process).unwrap(), Signal::KILL).unwrap();
+    }
+
+    /// Takes away the mount of a node whose process is gone.
+    pub(super) fn take_away(&self, number: usize) {
+        let at = self.mountpoint(number);
+        wait_for("the mount to be gone", || {
+            // The process may be about to end.
+            let _gone =
+                Command::new("umount").args(["--lazy", "--force", &at]).stderr(Stdio::null()).status();
+            !is_mounted(&at)
+        });
+    }
+}
+
+impl Drop for Company {
+    fn drop(&mut self) {
+        for number in 1..=self.members.len() {
+            let at = self.mountpoint(number);
+            if is_mounted(&at) {
+                self.wirefs(number, &["umount", "-f", "--discard", &at]);
+            }
+            if is_mounted(&at) {
+                eprintln!("{at} did not unmount");
+                Command::new("umount").args(["--lazy", "--force", &at]).status().ok();
+            }
+        }
+        let table = fs::read_to_string("/proc/self/mountinfo").unwrap();
+        if !table.contains(self.dir.to_str().unwrap()) {
+            fs::remove_dir_all(&self.dir).ok();
+        }
+    }
+}
+
+fn is_mounted(at: &str) -> bool {
+    fs::read_to_string("/proc/self/mountinfo").unwrap().contains(&format!(" {at} "))
+}
