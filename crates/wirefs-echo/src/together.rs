@@ -358,6 +358,8 @@ impl Together {
     /// How many more blocks all members could take.
     pub fn room(&self) -> u64 {
         let others = self.others().into_iter().filter_map(|id| self.peers.get(&id));
+        // One that was only heard of by others has not said yet.
+        let others = others.filter(|peer| peer.heard > Time::default());
         others.map(|peer| peer.room).fold(self.room, u64::min)
     }
 

@@ -36,6 +36,8 @@ pub const GRACE: Duration = Duration::from_secs(1);
 pub const RETRIEVE_WAIT: Duration = Duration::from_secs(30);
 /// For so long a caller waits for room that may still be found.
 pub const ROOM_WAIT: Duration = Duration::from_secs(3);
+/// For so long it is waited for room where no host answers: it may only have been held up.
+pub const SILENCE_WAIT: Duration = Duration::from_secs(20);
 /// For so long a host is waited for before the store counts as without hosts.
 pub const ANSWER_WAIT: Duration = Duration::from_secs(5);
 /// For so long the hosts' rates are looked for before there are blocks.

@@ -12,7 +12,8 @@ use wirefs_echo::{Distance, Refusal};
 use super::{Core, EchoStore, packed, unpacked};
 use crate::circuit::Zeal;
 use crate::limits::{
-    ACCEPT_TRIES_MAX, GRACE, NEXT_PACKETS, RETRIEVE_WAIT, ROOM_WAIT, SHARED_WAIT_MAX, SYNC_WAIT, WAIT_MAX,
+    ACCEPT_TRIES_MAX, GRACE, NEXT_PACKETS, RETRIEVE_WAIT, ROOM_WAIT, SHARED_WAIT_MAX, SILENCE_WAIT,
+    SYNC_WAIT, WAIT_MAX,
 };
 use crate::waiting::{Came, Ticket};
 
@@ -321,9 +322,9 @@ impl BlockStore for EchoStore {
         Ok(())
     }
 
-    /// Waits a little where no host answers.
+    /// Waits for a while where no host answers.
     fn room(&self) -> Room {
-        let end = Instant::now() + ROOM_WAIT;
+        let end = Instant::now() + SILENCE_WAIT;
         loop {
             match self.room_now() {
                 Some(room) => return room,
