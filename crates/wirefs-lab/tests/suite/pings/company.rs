@@ -67,11 +67,6 @@ impl Company {
         self.dir.join(number.to_string()).join("mnt").join(name)
     }
 
-    /// The line of a node.
-    pub(super) fn link(&self, number: usize) -> &LinkHandle {
-        &self.member(number).link
-    }
-
     /// A program on a node, ended by force when it runs too long.
     pub(super) fn command(&self, number: usize, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = self.member(number).host.command("timeout");
