@@ -16,8 +16,7 @@ coherence: ## two clients and a program on the server change one tree, ten minut
 	@scripts/coherence
 nodes: ; @scripts/nodes ## five nodes read each other's files while nodes are killed and return at random, five minutes
 kills: ; @scripts/kills $(or $(KILLS),500) $(or $(SEED),1) $(or $(POWER),0) $(or $(CUTS),0) ## KILLS=500 of mount and server, POWER=0 cuts of its disk's power, CUTS=0 of the line, from SEED=1
-million: ## walk a tree of 1,000,000 entries through a mount, and see what memory it takes; ARGS="--entries 20000"
-	@scripts/need run && scripts/million $(ARGS)
+million: ; @scripts/need run && scripts/million $(ARGS) ## walk a tree of 1,000,000 entries through a mount, and see what memory it takes; ARGS="--entries 20000"
 check: ## compile everything, and check layers and style
 	@scripts/need build && cargo check --workspace --all-targets && cargo xtask layers tidy
 endure: ## keep files in pings for ten minutes on lines that lose some, 1 % with 8+4, 0.1 % with two copies

@@ -200,49 +200,11 @@ impl World {
     fn step_call(&mut self, step: &Step) -> Option<CallId> {
         let task = self.ahead.as_ref()?.task.as_ref()?;
         let node = |path: &TreePath| task.node(path);
-        let at = |path: &TreePath| {
-            let (dir, name) = path.split_last()?;
-            Some((node(&dir)?, name.to_vec()))
-        };
         let open = task.open;
         Some(match step {
-            Step::Look(path) => {
-                let (parent, name) = at(path)?;
-                self.call(SEAT, Call::Lookup { parent, name: &name })
-            }
             Step::Stat(path) => {
                 let node = node(path)?;
                 self.call(SEAT, Call::Getattr { node, handle: None })
-            }
-            Step::Create(path) => {
-                let (parent, name) = at(path)?;
-                self.call(SEAT, Call::Create { parent, name: &name, mode: 0o644, umask: 0, how: NEW })
-            }
-            Step::Mkdir(path) => {
-                let (parent, name) = at(path)?;
-                self.call(SEAT, Call::Mkdir { parent, name: &name, mode: 0o755, umask: 0 })
-            }
-            Step::Symlink(path) => {
-                let (parent, name) = at(path)?;
-                self.call(SEAT, Call::Symlink { parent, name: &name, target: TEXT })
-            }
-            Step::Remove(path, kind) => {
-                let (parent, name) = at(path)?;
-                let call = match kind {
-                    Kind::Directory => Call::Rmdir { parent, name: &name },
-                    _ => Call::Unlink { parent, name: &name },
-                };
-                self.call(SEAT, call)
-            }
-            Step::Rename(from, to, flags) => {
-                let ((parent, name), (to_parent, to_name)) = (at(from)?, at(to)?);
-                let flags = *flags;
-                let call = Call::Rename { parent, name: &name, to_parent, to_name: &to_name, flags };
-                self.call(SEAT, call)
-            }
-            Step::Link(from, to) => {
-                let (node, (parent, name)) = (node(from)?, at(to)?);
-                self.call(SEAT, Call::Link { node, parent, name: &name })
             }
             Step::Mode(path, mode) => {
                 let set = SetStat { mode: Some(*mode), ..SetStat::default() };
@@ -276,6 +238,53 @@ impl World {
             Step::Write(..) | Step::Read | Step::Flush | Step::Fsync | Step::Release => {
                 return self.open_call(step, open?);
             }
+            _ => return self.name_call(step),
+        })
+    }
+
+    /// A call about names.
+    fn name_call(&mut self, step: &Step) -> Option<CallId> {
+        let task = self.ahead.as_ref()?.task.as_ref()?;
+        let at = |path: &TreePath| {
+            let (dir, name) = path.split_last()?;
+            Some((task.node(&dir)?, name.to_vec()))
+        };
+        Some(match step {
+            Step::Look(path) => {
+                let (parent, name) = at(path)?;
+                self.call(SEAT, Call::Lookup { parent, name: &name })
+            }
+            Step::Create(path) => {
+                let (parent, name) = at(path)?;
+                self.call(SEAT, Call::Create { parent, name: &name, mode: 0o644, umask: 0, how: NEW })
+            }
+            Step::Mkdir(path) => {
+                let (parent, name) = at(path)?;
+                self.call(SEAT, Call::Mkdir { parent, name: &name, mode: 0o755, umask: 0 })
+            }
+            Step::Symlink(path) => {
+                let (parent, name) = at(path)?;
+                self.call(SEAT, Call::Symlink { parent, name: &name, target: TEXT })
+            }
+            Step::Remove(path, kind) => {
+                let (parent, name) = at(path)?;
+                let call = match kind {
+                    Kind::Directory => Call::Rmdir { parent, name: &name },
+                    _ => Call::Unlink { parent, name: &name },
+                };
+                self.call(SEAT, call)
+            }
+            Step::Rename(from, to, flags) => {
+                let ((parent, name), (to_parent, to_name)) = (at(from)?, at(to)?);
+                let flags = *flags;
+                let call = Call::Rename { parent, name: &name, to_parent, to_name: &to_name, flags };
+                self.call(SEAT, call)
+            }
+            Step::Link(from, to) => {
+                let (node, (parent, name)) = (task.node(from)?, at(to)?);
+                self.call(SEAT, Call::Link { node, parent, name: &name })
+            }
+            _ => return None,
         })
     }
 
