@@ -79,6 +79,8 @@ impl Log {
             match done {
                 Ok(()) => *allowed = vec![wanted],
                 Err(error) if is_end(&error) => return,
+                // S-132: there is less room while a node goes or comes.
+                Err(error) if error.kind() == ErrorKind::StorageFull => continue,
                 Err(error) => panic!("node {me}: {name}: {error}"),
             }
             self.changes += 1;
@@ -122,7 +124,9 @@ fn exclude(at: &Path, common: &Common) -> bool {
     let place = at.join("only one");
     match fs::create_dir(&place) {
         Ok(()) => {}
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => return true,
+        Err(error) if matches!(error.kind(), ErrorKind::AlreadyExists | ErrorKind::StorageFull) => {
+            return true;
+        }
         Err(error) if is_end(&error) => return false,
         Err(error) => panic!("a directory: {error}"),
     }
@@ -130,6 +134,8 @@ fn exclude(at: &Path, common: &Common) -> bool {
     common.holders.fetch_sub(1, Ordering::SeqCst);
     match fs::remove_dir(&place) {
         Ok(()) => true,
+        // It stays, and nobody makes another one.
+        Err(error) if error.kind() == ErrorKind::StorageFull => true,
         Err(error) if is_end(&error) => false,
         Err(error) => panic!("a directory: {error}"),
     }
