@@ -11,6 +11,10 @@ const SILENCE_BEFORE_PING: Duration = Duration::from_secs(2);
 /// Silence, while a reply is due, after which the connection is given up and another is dialled.
 const SILENCE_BEFORE_HANG_UP: Duration = Duration::from_secs(8);
 
+/// More than this between two ticks, which come twice a second, and the machine slept, or was stopped as virtual machines are. Nobody
+/// could dial meanwhile, so nobody has waited either.
+const SLEEP: Duration = Duration::from_secs(5);
+
 /// Whether there is a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkState {
@@ -25,13 +29,14 @@ pub(crate) struct Link {
     pub(crate) state: LinkState,
     heard: Time,
     spoke: Time,
+    ticked: Time,
     pinged: bool,
     pub(crate) losses: u64,
 }
 
 impl Link {
     pub(crate) fn new(now: Time) -> Link {
-        Link { state: LinkState::Up(now), heard: now, spoke: now, pinged: false, losses: 0 }
+        Link { state: LinkState::Up(now), heard: now, spoke: now, ticked: now, pinged: false, losses: 0 }
     }
 
     pub(crate) fn is_up(&self) -> bool {
@@ -41,8 +46,21 @@ impl Link {
     /// Whether it has been down for longer than callers wait.
     pub(crate) fn is_past(&self, now: Time, deadline: Option<Duration>) -> bool {
         match (self.state, deadline) {
-            (LinkState::Down(since), Some(deadline)) => now >= since + deadline,
+            // Past a sleep it is the tick's to say.
+            (LinkState::Down(since), Some(deadline)) => now.min(self.ticked + SLEEP) >= since + deadline,
             (LinkState::Down(_), None) | (LinkState::Up(_), _) => false,
+        }
+    }
+
+    /// Time passed. What was slept through counts neither as waiting nor as silence.
+    fn ticked(&mut self, now: Time) {
+        let passed = now.since(self.ticked);
+        self.ticked = now;
+        if passed > SLEEP {
+            self.heard = now.min(self.heard + passed);
+            if let LinkState::Down(since) = &mut self.state {
+                *since = now.min(*since + passed);
+            }
         }
     }
 
@@ -124,6 +142,7 @@ impl Client {
     }
 
     pub(crate) fn watch_link(&mut self) {
+        self.link.ticked(self.now);
         match self.link.state {
             LinkState::Up(since) => self.watch_silence(since),
             LinkState::Down(_) => {

@@ -162,8 +162,18 @@ impl Alone {
         std::mem::take(&mut self.told)
     }
 
-    /// Lets so much time pass.
+    /// Lets so much time pass, as the ticker does.
     pub(crate) fn tick(&mut self, span: Duration) {
+        let until = self.now + span;
+        while self.now < until {
+            let due =
+                self.client.deadline().map_or(until, |due| due.max(self.now + Duration::from_millis(1)));
+            self.sleep(due.min(until).since(self.now));
+        }
+    }
+
+    /// The machine sleeps for so long.
+    pub(crate) fn sleep(&mut self, span: Duration) {
         self.now = self.now + span;
         self.client.tick(self.now);
         self.outputs();

@@ -59,6 +59,35 @@ fn the_release_of_a_lock_is_sent_however_late_the_connection_comes_back() {
 }
 
 #[test]
+fn callers_do_not_wait_while_the_machine_sleeps() {
+    let mut alone = Alone::new();
+    let (node, handle) = alone.open(10);
+    alone.lost();
+    let read = || Call::Read { node, handle, offset: 0, count: 10 };
+    let early = alone.call(read());
+    alone.sleep(Duration::from_secs(300));
+    let late = alone.call(read());
+    alone.tick(Duration::from_secs(29));
+    assert_eq!((alone.answer(early), alone.answer(late)), (None, None));
+    alone.tick(Duration::from_secs(2));
+    for call in [early, late] {
+        assert_eq!(alone.answer(call), Some(&Answer::Fail(Errno::HostDown)));
+    }
+}
+
+#[test]
+fn who_calls_before_it_is_noticed_that_the_machine_slept_waits_as_well() {
+    let mut alone = Alone::new();
+    let (node, handle) = alone.open(10);
+    alone.lost();
+    alone.now = alone.now + Duration::from_secs(300);
+    let read = alone.call(Call::Read { node, handle, offset: 0, count: 10 });
+    assert_eq!(alone.answer(read), None);
+    alone.tick(Duration::from_secs(31));
+    assert_eq!(alone.answer(read), Some(&Answer::Fail(Errno::HostDown)));
+}
+
+#[test]
 fn a_lock_whose_caller_is_interrupted_before_it_is_sent_is_not_taken() {
     let mut alone = Alone::new();
     let (node, handle) = alone.open(10);

@@ -76,6 +76,8 @@ fn programs_see_nothing_of_connections_that_are_lost_and_made_again() {
         drop(over);
         programs.into_iter().map(|program| program.join().unwrap()).collect()
     });
+    // A mount that is ahead sends the last changes behind their answers.
+    site.wirefs(&["sync", mount.to_str().unwrap()]).succeeds();
     for (index, rounds) in done.into_iter().enumerate() {
         let dir = site.export().join(format!("program{index}"));
         let left = (1..rounds).step_by(2);
