@@ -58,6 +58,7 @@ fn the_release_of_a_lock_is_sent_however_late_the_connection_comes_back() {
     assert_eq!(locks_asked(&mut alone), [LockKind::Unlock], "or the server would hold it for ever");
 }
 
+// S-24
 #[test]
 fn callers_do_not_wait_while_the_machine_sleeps() {
     let mut alone = Alone::new();
