@@ -27,6 +27,7 @@ mod address;
 mod assembly;
 mod carrier;
 mod closer;
+mod congestion;
 mod dial;
 mod direct;
 pub mod ether;

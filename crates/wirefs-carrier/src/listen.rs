@@ -21,6 +21,7 @@ use pending::{Arrival, Slot};
 use socket_file::SocketFile;
 
 use crate::address::{Address, HostPort};
+use crate::congestion;
 use crate::ether::{Counters, EtherCards, EtherListener, EtherPlace, HardwareAddress};
 use crate::limits::PENDING_MAX;
 use crate::stream::{Wake, wait};
@@ -239,6 +240,8 @@ fn bind_tcp(host: &HostPort, address: &Address) -> Result<TcpListener, ListenErr
     let fail = |error| ListenError::tcp(address, host, error);
     let addresses: Vec<_> = (host.host.as_str(), host.port).to_socket_addrs().map_err(fail)?.collect();
     let listener = TcpListener::bind(addresses.as_slice()).map_err(fail)?;
+    // What is accepted has it from here.
+    congestion::begin(&listener);
     // A peer that goes away between poll and accept must not block the loop.
     listener.set_nonblocking(true).map_err(fail)?;
     Ok(listener)

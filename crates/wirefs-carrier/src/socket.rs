@@ -1,16 +1,21 @@
 //! How sockets are set up, on both sides.
 
 use std::io;
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use rustix::event::PollFlags;
+use rustix::io::{Errno, ioctl_fionbio};
 use rustix::net::sockopt::{self, Timeout};
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, getpeername, socket_with,
+};
 
 use crate::limits::{KEEPALIVE_IDLE, KEEPALIVE_STEP, NOTSENT_BYTES_MAX, TCP_SILENCE_MAX};
-use crate::sys;
+use crate::stream::wait;
+use crate::{congestion, sys};
 
 /// Small frames leave at once, a silent peer is found out, and little waits unsent in the kernel. Buffer sizes stay
 /// with the kernel, whose tuning follows bandwidth × delay.
@@ -22,6 +27,33 @@ pub(crate) fn tune(socket: &TcpStream) -> io::Result<()> {
     sockopt::set_tcp_keepcnt(socket, 3)?;
     sockopt::set_tcp_user_timeout(socket, u32::try_from(TCP_SILENCE_MAX.as_millis()).unwrap_or(u32::MAX))?;
     sys::set_notsent_lowat(socket, NOTSENT_BYTES_MAX)
+}
+
+/// Connects to an address, within `timeout`, as [`std::net::TcpStream::connect_timeout`] does.
+pub(crate) fn connect_tcp(address: &SocketAddr, timeout: Duration) -> io::Result<TcpStream> {
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(family, SocketType::STREAM, flags, None)?;
+    congestion::begin(&socket);
+    match connect(&socket, address) {
+        Ok(()) => {}
+        Err(Errno::INPROGRESS) => await_connected(&socket, Instant::now() + timeout)?,
+        Err(errno) => return Err(errno.into()),
+    }
+    ioctl_fionbio(&socket, false)?;
+    Ok(socket.into())
+}
+
+fn await_connected(socket: &OwnedFd, deadline: Instant) -> io::Result<()> {
+    // A wait that a signal ends says nothing.
+    while getpeername(socket).is_err() {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() || !wait(socket, PollFlags::OUT, None, Some(left))? {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        sockopt::socket_error(socket)??;
+    }
+    Ok(())
 }
 
 /// Connects to a unix socket. A listener that accepts nobody is given up after `timeout`, with `WouldBlock`.

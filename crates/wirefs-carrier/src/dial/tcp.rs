@@ -52,7 +52,7 @@ pub(crate) fn connect(host: &HostPort, deadline: Instant) -> Result<TcpStream, D
             failure = io::ErrorKind::TimedOut.into();
             break;
         }
-        match TcpStream::connect_timeout(address, share).and_then(|tcp| socket::tune(&tcp).map(|()| tcp)) {
+        match socket::connect_tcp(address, share).and_then(|tcp| socket::tune(&tcp).map(|()| tcp)) {
             Ok(connected) => return Ok(connected),
             Err(error) => failure = error,
         }

@@ -12,6 +12,7 @@ use wirefs_op::Frame;
 use super::{Stream, wake};
 use crate::carrier::{FrameSink, SendProgress};
 use crate::closer::Closer;
+use crate::congestion;
 use crate::limits::WRITE_SLICES_MAX;
 use crate::lost::CarrierLost;
 
@@ -21,11 +22,12 @@ pub(crate) struct StreamSink {
     closer: Closer,
     partial: Option<Frame>,
     offset: usize,
+    was_crowded: bool,
 }
 
 impl StreamSink {
     pub(crate) fn new(stream: Stream, closer: Closer) -> Self {
-        Self { stream, closer, partial: None, offset: 0 }
+        Self { stream, closer, partial: None, offset: 0, was_crowded: false }
     }
 
     fn write(&self, slices: &[IoSlice<'_>]) -> Result<usize, Errno> {
@@ -100,7 +102,12 @@ impl FrameSink for StreamSink {
             match written {
                 Ok(count) => self.advance(queue, count),
                 Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => return Ok(SendProgress::Blocked),
+                Err(Errno::AGAIN) => {
+                    if !std::mem::replace(&mut self.was_crowded, true) {
+                        congestion::crowded(self.stream.fd());
+                    }
+                    return Ok(SendProgress::Blocked);
+                }
                 Err(_) if self.closer.is_closed() => return Err(CarrierLost::Closed),
                 Err(Errno::PIPE) => return Err(CarrierLost::PeerClosed),
                 Err(errno) => return Err(CarrierLost::Io(errno.into())),

@@ -15,6 +15,7 @@ use super::seal::Frames;
 use super::shared::{Shared, State};
 use crate::carrier::{FrameSink, SendProgress};
 use crate::closer::Closer;
+use crate::congestion;
 use crate::lost::CarrierLost;
 use crate::stream::wait;
 
@@ -24,11 +25,12 @@ pub(super) struct TlsSink {
     /// Records on their way to the kernel. They leave before any that are encrypted later.
     writing: Outgoing,
     stage: Vec<u8>,
+    was_crowded: bool,
 }
 
 impl TlsSink {
     pub(super) fn new(shared: Arc<Shared>, closer: Closer) -> Self {
-        Self { shared, closer, writing: Outgoing::default(), stage: Vec::new() }
+        Self { shared, closer, writing: Outgoing::default(), stage: Vec::new(), was_crowded: false }
     }
 
     /// Encrypts the next batch into `writing`. False: there is nothing to send.
@@ -67,7 +69,12 @@ impl FrameSink for TlsSink {
                     }
                 }
                 Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => return Ok(SendProgress::Blocked),
+                Err(Errno::AGAIN) => {
+                    if !std::mem::replace(&mut self.was_crowded, true) {
+                        congestion::crowded(&self.shared.socket);
+                    }
+                    return Ok(SendProgress::Blocked);
+                }
                 Err(_) if self.closer.is_closed() => return Err(CarrierLost::Closed),
                 Err(Errno::PIPE) => return Err(CarrierLost::PeerClosed),
                 Err(errno) => return Err(CarrierLost::Io(errno.into())),
