@@ -9,6 +9,7 @@
 //! INVARIANT: what a mount that is ahead shows of an object is what its own changes made of the last that the server told under a
 //! lease; nobody else sees or changes the tree before all of those changes are there.
 
+mod full;
 mod unconfirmed;
 
 use crate::core::{Client, Lane, Note, Output};
@@ -124,6 +125,8 @@ pub(crate) struct Ahead {
     late: VecDeque<LateError>,
     pub(crate) late_count: u64,
     durable: Durable,
+    /// The journal has no room: it is begun anew once the server's disk has everything.
+    awaits_room: bool,
     /// The latest time of change that the server has told of what own changes did.
     seen: Timestamp,
 }
@@ -458,7 +461,8 @@ impl Client {
     /// not keep it.
     pub(crate) fn watch_durable(&mut self) {
         let next = self.requests.next_number();
-        if !self.config.journal || !self.requests.is_numbered() || !self.link.is_up() {
+        let awaits_room = self.ahead.awaits_room;
+        if !self.has_journal() || !self.requests.is_numbered() || !self.link.is_up() {
             return;
         }
         let durable = &mut self.ahead.durable;
@@ -466,8 +470,10 @@ impl Client {
             (durable.seen, durable.seen_at) = (next, self.now);
         }
         let is_idle = self.now >= durable.seen_at + DURABLE_IDLE && !self.requests.any_change();
-        let is_time = is_idle || durable.is_urgent || self.now >= durable.asked_at + DURABLE_AFTER;
-        if durable.asked || !durable.is_due || !is_time {
+        // Room may come without anything being changed; looking for it is not to keep the server's disk busy.
+        let is_time =
+            (is_idle && !awaits_room) || durable.is_urgent || self.now >= durable.asked_at + DURABLE_AFTER;
+        if durable.asked || !(durable.is_due || awaits_room) || !is_time {
             return;
         }
         (durable.asked, durable.is_due, durable.asked_at) = (true, false, self.now);
@@ -499,6 +505,7 @@ impl Client {
             self.ahead.durable.below = below;
             self.output(Output::JournalForget(below));
         }
+        self.look_for_room(below);
     }
 
     pub(crate) fn note_late(&mut self, what: &'static str, path: TreePath, errno: Errno) {

@@ -140,6 +140,9 @@ pub enum Output {
     AnswerJournaled(CallId, Answer),
     /// The server's disk has all changes below this number: the journal needs them no more.
     JournalForget(u64),
+    /// The server's disk has all changes below this number, which are all there are, and the journal had no room: begin it anew, and then
+    /// tell [`Client::journal_begun`].
+    JournalAnew(u64),
     /// Note this in the journal, before anything that follows is done.
     JournalNote(Note),
     /// The server did not take this change of the journal's, or not all of it, though its program has gone on: keep it. Without a
@@ -367,12 +370,6 @@ impl Client {
     /// which replies the server has been told to forget.
     pub fn answered_below(&self) -> u64 {
         self.requests.answered_below()
-    }
-
-    /// The journal can take no more: from now on no change is answered before the server has it. Those that were are on their way.
-    pub fn journal_failed(&mut self, now: Time) {
-        self.now = now;
-        self.config.journal = false;
     }
 
     /// Which directory is mounted.

@@ -246,6 +246,7 @@ impl World {
                 Output::AnswerJournaled(id, answer) => self.answer_journaled(index, id, answer),
                 output @ (Output::Journal(..)
                 | Output::JournalForget(_)
+                | Output::JournalAnew(_)
                 | Output::JournalNote(_)
                 | Output::Refused(..)) => self.journal(output),
                 Output::HangUp => {

@@ -75,7 +75,8 @@ fn keep(
 ) {
     let is_journaled = match pending {
         Pending::Confirm(_) => true,
-        Pending::Write(writing) => writing.is_background() && client.config.journal,
+        // Its file may have been closed while there was room.
+        Pending::Write(writing) => writing.is_background() && client.has_journal(),
         _ => false,
     };
     let Some(number) = number.filter(|_| is_journaled) else { return };

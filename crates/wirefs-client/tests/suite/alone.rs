@@ -132,6 +132,7 @@ impl Alone {
                 Output::LetGo(..)
                 | Output::Journal(..)
                 | Output::JournalForget(_)
+                | Output::JournalAnew(_)
                 | Output::JournalNote(_)
                 | Output::Refused(..) => {}
                 Output::Load(_) | Output::Keep(..) => panic!("there is no store"),

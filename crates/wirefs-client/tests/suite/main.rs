@@ -11,6 +11,7 @@ mod check;
 mod cuts;
 mod deeds;
 mod failures;
+mod full;
 mod history;
 mod hostile;
 mod leases;

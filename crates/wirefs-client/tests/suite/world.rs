@@ -57,6 +57,8 @@ pub(crate) struct Seat {
     pub(crate) let_go: Vec<NodeId>,
     /// The numbers of the changes in its journal.
     pub(crate) journal: Vec<u64>,
+    /// How often it was to be begun anew.
+    pub(crate) anew: u32,
     /// The numbers of the changes that are to be kept, and why.
     pub(crate) refused: Vec<(u64, Option<Errno>)>,
     /// Contents on disk, where the client has one.
@@ -367,6 +369,14 @@ impl World {
                 }
                 Output::Journal(number, _) => self.seats[seat].journal.push(number),
                 Output::JournalNote(_) => {}
+                Output::JournalAnew(below) => {
+                    let journal = &self.seats[seat].journal;
+                    assert!(
+                        journal.iter().all(|number| *number < below),
+                        "it has what the server does not: {journal:?}"
+                    );
+                    self.seats[seat].anew += 1;
+                }
                 Output::Refused(number, _, errno) => self.seats[seat].refused.push((number, errno)),
                 Output::JournalForget(below) => self.seats[seat].journal.retain(|number| *number >= below),
                 Output::Send(frame, lane) => self.send(seat, frame.to_body(), lane),

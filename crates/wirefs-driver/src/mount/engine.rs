@@ -1,5 +1,7 @@
 //! The client core under its lock, and what is done with its outputs.
 
+mod journaling;
+
 use super::MountPlan;
 use super::clock::Clock;
 use super::handshake::Attached;
@@ -194,16 +196,6 @@ impl Engine {
         (result, work)
     }
 
-    /// Does something with the journal, where there is one. When it fails, the core answers nothing early any more.
-    fn journal(&self, state: &mut State, act: impl FnOnce(&Journal, &Client) -> bool) {
-        if let Some(journal) = &self.journal
-            && !act(journal, &state.client)
-        {
-            let now = self.now();
-            state.client.journal_failed(now);
-        }
-    }
-
     fn collect(&self, state: &mut State) -> Work {
         let mut work = Work::default();
         while let Some(output) = state.client.poll() {
@@ -250,10 +242,11 @@ impl Engine {
                         store.keep(piece, data);
                     }
                 }
-                Output::Journal(number, frame) => self.journal(state, |it, _| it.record(number, frame)),
-                Output::Refused(id, frame, why) => self.journal(state, |it, _| it.refuse(id, &frame, why)),
-                Output::JournalNote(note) => self.journal(state, |it, _| it.note(note)),
-                Output::JournalForget(below) => self.journal(state, |it, _| it.forget(below)),
+                output @ (Output::Journal(..)
+                | Output::Refused(..)
+                | Output::JournalNote(_)
+                | Output::JournalForget(_)
+                | Output::JournalAnew(_)) => self.follow_journal(state, output),
                 Output::AnswerJournaled(call, answer) => {
                     state.signalled.remove(&call);
                     if let Some(waiting) = state.waiting.remove(&call) {

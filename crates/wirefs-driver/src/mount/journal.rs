@@ -41,7 +41,7 @@ use wirefs_client::{Note, Said};
 use wirefs_journal::bring::nanos;
 use wirefs_journal::{Figures, Header, Record, Told};
 use wirefs_op::message::number::Tnumber;
-use wirefs_op::message::version::SessionId;
+use wirefs_op::message::version::{BootId, SessionId};
 use wirefs_op::wire::Malformed;
 use wirefs_op::{Errno, Frame, Request};
 use writer::{AppendError, Writer};
@@ -59,6 +59,14 @@ pub struct JournalStatus {
     pub kept: Vec<Kept>,
 }
 
+/// Why nothing is written to a journal.
+#[derive(Clone, Debug)]
+struct Failure {
+    why: String,
+    /// Only until there is room.
+    is_full: bool,
+}
+
 /// One line for whoever reads the log.
 fn tell(line: &str) {
     eprintln!("wirefs: {line}");
@@ -67,7 +75,7 @@ fn tell(line: &str) {
 /// The journal.
 pub(super) struct Journal {
     writer: Mutex<Option<Writer>>,
-    failed: Mutex<Option<String>>,
+    failed: Mutex<Option<Failure>>,
     group: Group,
     late: Queue,
     worker: Mutex<Option<JoinHandle<()>>>,
@@ -98,10 +106,8 @@ impl Journal {
         let refused = Quarantine::new(plan.quarantine_of(&name, session), plan.source.clone());
         let group = Group::new(dir.clone());
         let claim = Claim::take(&dir).map_err(|error| error.to_string());
-        let writer = claim.and_then(|claim| {
-            Writer::begin(claim, header, &group)
-                .map_err(|error| format!("cannot write below {}: {error}", dir.display()))
-        });
+        let writer =
+            claim.and_then(|claim| Writer::begin(claim, header, &group).map_err(|error| error.to_string()));
         match writer {
             Ok(writer) => Some(Journal {
                 writer: Mutex::new(Some(writer)),
@@ -124,7 +130,7 @@ impl Journal {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn failed(&self) -> MutexGuard<'_, Option<String>> {
+    fn failed(&self) -> MutexGuard<'_, Option<Failure>> {
         self.failed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -135,21 +141,53 @@ impl Journal {
         match act(writer, &self.group) {
             Ok(()) => true,
             Err(error) => {
-                self.fails(&error.to_string());
+                self.stops(Failure { why: error.to_string(), is_full: error.is_full() });
                 false
             }
         }
     }
 
     pub(super) fn fails(&self, why: &str) {
+        self.stops(Failure { why: why.to_owned(), is_full: false });
+    }
+
+    fn stops(&self, failure: Failure) {
         let mut failed = self.failed();
         if failed.is_none() {
+            let until = if failure.is_full { "until then" } else { "from now on" };
             tell(&format!(
-                "THE JOURNAL CANNOT BE WRITTEN: {why}; from now on changes are done when the server has them, and what was under way \
-                 is lost if this machine stops before the server has it"
+                "THE JOURNAL CANNOT BE WRITTEN: {}; {until} changes are done when the server has them, and what was under way is lost \
+                 if this machine stops before the server has it",
+                failure.why
             ));
-            *failed = Some(why.to_owned());
+            *failed = Some(failure);
         }
+    }
+
+    /// Whether nothing is written until there is room on the local disk.
+    pub(super) fn is_full(&self) -> bool {
+        self.failed().as_ref().is_some_and(|failure| failure.is_full)
+    }
+
+    /// The server's disk, at this start of its machine, has all changes there are, those below a number: a journal that had no room begins
+    /// anew, with nothing in it. False: it still has none.
+    pub(super) fn begin_anew(&self, below: u64, boot: BootId) -> bool {
+        if !self.refused().is_settled() {
+            self.late.forget(below);
+            return false;
+        }
+        let mut writer = self.writer();
+        let Some(writer) = writer.as_mut().filter(|_| self.is_full()) else { return false };
+        let begun = writer.begin_anew(below, boot, &self.group);
+        let mut failed = self.failed();
+        match begun {
+            Ok(()) => {
+                tell("the journal is written again: there is room");
+                *failed = None;
+            }
+            Err(error) => *failed = Some(Failure { why: error.to_string(), is_full: error.is_full() }),
+        }
+        failed.is_none()
     }
 
     /// Takes a change; false: it fails now.
@@ -184,7 +222,7 @@ impl Journal {
         let brought = quarantine::bring(&dir, &fresh);
         self.refused().brought(fresh, brought.is_ok());
         self.with(|writer, group| {
-            brought?;
+            brought.map_err(AppendError::Refused)?;
             writer.forget(below, group)
         })
     }
@@ -207,10 +245,9 @@ impl Journal {
         }
         let kept = refused.keep(&Record { number, body: frame.to_body() }, &why);
         if let Err(error) = &kept {
-            self.fails(&format!(
-                "what the server refused cannot be kept in {}: {error}",
-                refused.dir().display()
-            ));
+            let why =
+                format!("what the server refused cannot be kept in {}: {error}", refused.dir().display());
+            if self.is_full() { tell(&why) } else { self.fails(&why) }
         }
         kept.is_ok()
     }
@@ -262,7 +299,7 @@ impl Journal {
     pub(super) fn status(&self, answered: u64) -> JournalStatus {
         JournalStatus {
             figures: self.writer().as_ref().map(|writer| writer.figures(answered)).unwrap_or_default(),
-            failed: self.failed().clone(),
+            failed: self.failed().as_ref().map(|failure| failure.why.clone()),
             syncs: self.group.syncs(),
             kept: kept_in(&self.quarantine),
         }
@@ -334,7 +371,7 @@ pub(super) fn start(engine: &Shared) -> io::Result<()> {
         while let Some(Work { answers, point, forget }) = for_thread.late.next() {
             // Where the disk failed, what was promised of it holds once the server has it.
             let is_kept = answers.is_empty() || for_thread.sync_to(point) || {
-                engine.drive(|state, now| state.client.journal_failed(now));
+                engine.drive(|state, _| engine.journal_stops(state));
                 engine.settle() && engine.settle_journal()
             };
             for (call, waiting, answer) in answers {
@@ -342,7 +379,7 @@ pub(super) fn start(engine: &Shared) -> io::Result<()> {
                 engine.lock().delayed.remove(&call);
             }
             if forget.is_some_and(|below| !for_thread.settle_and_forget(below)) {
-                engine.drive(|state, now| state.client.journal_failed(now));
+                engine.drive(|state, _| engine.journal_stops(state));
             }
         }
     })?;

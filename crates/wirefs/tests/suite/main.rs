@@ -8,6 +8,7 @@ mod echo;
 mod errors;
 mod force;
 mod fstab;
+mod full;
 mod journal;
 mod kept;
 mod leases;

@@ -101,6 +101,7 @@ impl World {
             invalidated: Vec::new(),
             hang_ups: 0,
             let_go: Vec::new(),
+            anew: 0,
             journal: Vec::new(),
             refused: Vec::new(),
             disk: BTreeMap::new(),

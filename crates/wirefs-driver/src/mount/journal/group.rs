@@ -55,6 +55,13 @@ impl Group {
         }
     }
 
+    /// Nothing of what was written is needed any more.
+    pub(super) fn let_go(&self) {
+        let mut state = self.lock();
+        (state.synced, state.is_dir_dirty) = (state.written, false);
+        state.dirty.clear();
+    }
+
     /// What was written so far.
     pub(super) fn written(&self) -> Point {
         self.lock().written
@@ -93,7 +100,8 @@ impl Group {
         state.is_syncing = false;
         state.syncs += 1;
         match &done {
-            Ok(()) => state.synced = goal,
+            // It may have been let go of meanwhile.
+            Ok(()) => state.synced = state.synced.max(goal),
             Err(_) => state.has_failed = true,
         }
         drop(state);

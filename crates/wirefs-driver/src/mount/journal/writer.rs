@@ -1,12 +1,12 @@
 //! Appending: entries are gathered, and written with one call before anything is done that they have to precede.
 
 use super::group::Group;
-use super::place::{Claim, segment_path};
+use super::place::{Claim, segment_path, segments};
 use bytes::Bytes;
 use rustix::fs::{FallocateFlags, Mode, OFlags};
 use std::fs::File;
 use std::io::{self, IoSlice, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use wirefs_journal::entry::{EntryKind, HEAD_BYTES, NOT_ALONE, Spot, head};
 use wirefs_journal::limits::SEGMENT_BYTES;
@@ -20,10 +20,31 @@ const GATHERED_MAX: usize = 300;
 /// Why nothing more can be written.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum AppendError {
+    #[error("cannot write below {}: {error}", dir.display())]
+    System { dir: PathBuf, error: io::Error },
+    /// Room is all that is missing.
+    #[error("no room below {}: {error}; make {} MiB free there", dir.display(), SEGMENT_BYTES >> 20)]
+    Full { dir: PathBuf, error: io::Error },
+    /// What was refused cannot be kept.
     #[error(transparent)]
-    System(#[from] io::Error),
+    Refused(io::Error),
     #[error(transparent)]
     Misuse(#[from] Misuse),
+}
+
+impl AppendError {
+    fn below(dir: &Path, error: io::Error) -> AppendError {
+        let dir = dir.to_path_buf();
+        match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => AppendError::Full { dir, error },
+            _ => AppendError::System { dir, error },
+        }
+    }
+
+    /// Whether it may be tried again once there is room.
+    pub(super) fn is_full(&self) -> bool {
+        matches!(self, AppendError::Full { .. })
+    }
 }
 
 /// An entry that is not written yet.
@@ -42,8 +63,8 @@ pub(super) struct Writer {
     claim: Claim,
     header: Header,
     live: Live,
-    /// The segment that is written to, and the sum of its header.
-    file: Arc<File>,
+    /// The segment that is written to, but where there was no room for one, and the sum of its header.
+    file: Option<Arc<File>>,
     salt: u32,
     gathered: Vec<Gathered>,
     /// The last number below which all changes were noted to be answered.
@@ -55,16 +76,26 @@ pub(super) struct Writer {
 
 impl Writer {
     /// Begins a journal.
-    pub(super) fn begin(claim: Claim, header: Header, group: &Group) -> io::Result<Writer> {
+    ///
+    /// # Errors
+    /// The system refuses, or there is no room: nothing is left there then.
+    pub(super) fn begin(claim: Claim, header: Header, group: &Group) -> Result<Writer, AppendError> {
         let live = Live::new(header.encode().len() as u64);
-        let (file, salt) = make(&claim, &header)?;
+        let (file, salt) = match make(claim.dir(), &header) {
+            Ok(made) => made,
+            Err(error) => {
+                // Whoever looks for journals finds an empty place, and no fault in it.
+                let _none_left = claim.remove();
+                return Err(error);
+            }
+        };
         let file = Arc::new(file);
         group.opened(&file);
         Ok(Writer {
             claim,
             header,
             live,
-            file,
+            file: Some(file),
             salt,
             gathered: Vec::new(),
             answered: 0,
@@ -124,9 +155,33 @@ impl Writer {
         }
         self.write(group)?;
         for segment in gone {
-            std::fs::remove_file(segment_path(self.claim.dir(), segment))?;
+            std::fs::remove_file(segment_path(self.dir(), segment)).map_err(|error| self.cannot(error))?;
         }
         Ok(())
+    }
+
+    /// Begins anew where there was no room: nothing in it is needed, and all that is below a number is done at this start of the server's
+    /// machine. What was there goes first, and leaves its room.
+    pub(super) fn begin_anew(&mut self, below: u64, boot: BootId, group: &Group) -> Result<(), AppendError> {
+        self.gathered.clear();
+        (self.answered, self.alone, self.file) = (below, None, None);
+        group.let_go();
+        for (_, path) in segments(self.dir()).map_err(|error| self.cannot(error))?.into_iter().rev() {
+            std::fs::remove_file(path).map_err(|error| self.cannot(error))?;
+        }
+        self.live.forget(below);
+        let turned = self.turn(boot, group);
+        // The one before is gone as well.
+        self.live.forget(below);
+        turned
+    }
+
+    fn dir(&self) -> &Path {
+        self.claim.dir()
+    }
+
+    fn cannot(&self, error: io::Error) -> AppendError {
+        AppendError::below(self.dir(), error)
     }
 
     /// Notes once more what counts for all changes that follow: the segment where it was noted goes.
@@ -172,8 +227,11 @@ impl Writer {
             [entry.head.as_slice(), front, data]
         });
         let mut slices: Vec<IoSlice<'_>> = parts.filter(|part| !part.is_empty()).map(IoSlice::new).collect();
-        write_all(&self.file, &mut slices)?;
-        group.wrote(&self.file);
+        let written = match &self.file {
+            Some(file) => write_all(file, &mut slices).map(|()| group.wrote(file)),
+            None => Err(io::ErrorKind::StorageFull.into()),
+        };
+        written.map_err(|error| AppendError::below(self.claim.dir(), error))?;
         self.gathered.clear();
         Ok(())
     }
@@ -190,9 +248,10 @@ impl Writer {
     fn next_segment(&mut self, segment: u64, group: &Group) -> Result<(), AppendError> {
         self.write(group)?;
         self.header.segment = segment;
-        let (file, salt) = make(&self.claim, &self.header)?;
-        (self.file, self.salt) = (Arc::new(file), salt);
-        group.opened(&self.file);
+        let (file, salt) = make(self.dir(), &self.header)?;
+        let file = Arc::new(file);
+        group.opened(&file);
+        (self.file, self.salt) = (Some(file), salt);
         Ok(())
     }
 
@@ -211,11 +270,20 @@ impl Writer {
     }
 }
 
-/// Makes a segment, with room for all of it where the file system can: so syncing it later changes no sizes.
-fn make(claim: &Claim, header: &Header) -> io::Result<(File, u32)> {
-    let path = segment_path(claim.dir(), header.segment);
+/// Makes a segment, with room for all of it where the file system can: so syncing it later changes no sizes. What cannot be made whole is
+/// not left there.
+fn make(dir: &Path, header: &Header) -> Result<(File, u32), AppendError> {
+    let path = segment_path(dir, header.segment);
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let mut file = File::from(rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)?);
+    let file = rustix::fs::open(&path, flags, Mode::RUSR | Mode::WUSR);
+    let file = file.map_err(|errno| AppendError::below(dir, errno.into()))?;
+    fill(File::from(file), header).map_err(|error| {
+        let _none_left = std::fs::remove_file(path);
+        AppendError::below(dir, error)
+    })
+}
+
+fn fill(mut file: File, header: &Header) -> io::Result<(File, u32)> {
     match rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, SEGMENT_BYTES) {
         Ok(()) | Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => {}
         Err(errno) => return Err(errno.into()),

@@ -51,7 +51,7 @@ impl LostPower {
             Ok(redone) => {
                 self.begun = None;
                 if !journal.turn(boot) {
-                    engine.drive(|state, now| state.client.journal_failed(now));
+                    engine.drive(|state, _| engine.journal_stops(state));
                 }
                 engine.drive(|state, now| state.client.redone(now, redone));
                 Met::DialNow
