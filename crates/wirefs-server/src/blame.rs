@@ -73,6 +73,9 @@ pub enum Parting {
     /// The client did not say in time that it has forgotten what it was told to.
     #[error("the client does not answer when leases are taken back")]
     Unresponsive,
+    /// The client has ended its session.
+    #[error("the client ends its session")]
+    Ended,
     /// The server stops.
     #[error("the server stops")]
     Stopping,

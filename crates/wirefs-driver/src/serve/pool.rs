@@ -25,8 +25,8 @@ const STACK_BYTES: usize = 512 * 1024;
 pub(super) enum Work {
     /// Carries out a request.
     Task(Box<Task>),
-    /// Tells the tree that a session is over.
-    End(SessionKey),
+    /// Tells the tree that a session is over, and then ends these connections, whose clients wait for that.
+    End(SessionKey, Vec<Arc<Connection>>),
     /// Sends what a closed connection still holds.
     Close(Arc<Connection>),
 }

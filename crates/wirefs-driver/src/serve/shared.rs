@@ -138,15 +138,23 @@ impl Shared {
         for task in effects.tasks {
             self.submit(task);
         }
+        let mut ended = Vec::new();
         for (connection, why) in effects.closes {
-            if let Parting::Fault(fault) = &why {
-                log::line(format_args!("{}: {fault}", connection.peer.address));
+            match &why {
+                Parting::Fault(fault) => log::line(format_args!("{}: {fault}", connection.peer.address)),
+                Parting::Ended => {
+                    ended.push(connection);
+                    continue;
+                }
+                _ => {}
             }
             self.send_off(connection);
         }
         for session in effects.ends {
-            self.house(Work::End(session));
+            self.house(Work::End(session, std::mem::take(&mut ended)));
         }
+        // Their sessions end when what is still carried out for them is done.
+        ended.into_iter().for_each(|connection| self.send_off(connection));
         if !effects.waits.is_empty() {
             self.neighbourhood.waits(&effects.waits);
         }
@@ -237,9 +245,10 @@ impl Shared {
     pub(super) fn work(self: &Arc<Self>) {
         self.pool.work(|work| match work {
             Work::Task(task) => self.work_through(*task),
-            Work::End(session) => {
+            Work::End(session, connections) => {
                 self.end(session);
                 self.news.tell();
+                connections.into_iter().for_each(|connection| self.send_off(connection));
             }
             Work::Close(connection) => {
                 connection.outbox.finish(FAREWELL_MAX);

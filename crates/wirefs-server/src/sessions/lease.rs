@@ -18,7 +18,7 @@ use crate::tree::{Outside, Parked, SessionKey, Touched};
 use std::collections::{BTreeMap, BTreeSet};
 use wirefs_lease::{Config, Grantor, HolderKey, Item, Joined, Output as Said, Serial, Solitude, Touch};
 use wirefs_op::message::attach::{Leases, Watch};
-use wirefs_op::message::recall::{OWN, RESTS, RecallItem, Rrecall};
+use wirefs_op::message::recall::{ENDS, OWN, RESTS, RecallItem, Rrecall};
 use wirefs_op::message::version::SessionId;
 use wirefs_op::{FileId, NOTAG, Reply, Request, Stat, Time};
 
@@ -329,6 +329,9 @@ impl Sessions {
     /// Trecalled.
     pub(super) fn recalled(&mut self, now: Time, connection: ConnectionKey, serial: u64) {
         let serial = serial & !OWN;
+        if serial == ENDS {
+            return self.ends(now, connection);
+        }
         let Some(holder) = self.holder_over(connection) else { return };
         if self.gives_way(now, holder, Serial(serial)) {
             return;

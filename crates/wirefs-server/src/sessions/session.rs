@@ -1,5 +1,6 @@
 //! Sessions: opened by a client's Tversion, resumed by another, ended when nobody came back in time.
 
+use super::conversation::Conversation;
 use super::fence::Fence;
 use super::lane::Lane;
 use super::{ConnectionKey, Output, Sessions};
@@ -12,6 +13,7 @@ use crate::order::Order;
 use crate::tree::{Attached, SessionKey};
 use wirefs_lease::HolderKey;
 use wirefs_op::message::put::Rput;
+use wirefs_op::message::recall::RESTS;
 use wirefs_op::message::target::NOFD;
 use wirefs_op::message::version::SessionId;
 use wirefs_op::{Errno, Reply, Time, TreePath};
@@ -181,6 +183,19 @@ impl Sessions {
         } else {
             self.end(now, session);
         }
+    }
+
+    /// A client says that its session is over: what it has open and locked goes, and others wait for nothing of it.
+    pub(super) fn ends(&mut self, now: Time, connection: ConnectionKey) {
+        let Some(session) = self.conversations.get(&connection).and_then(Conversation::session) else {
+            return;
+        };
+        self.recalled(now, connection, RESTS);
+        self.disconnected(now, connection);
+        self.end(now, session);
+        // Behind the end, since that is what the client waits for.
+        self.outputs.push_back(Output::Close { connection, why: Parting::Ended });
+        self.settle_solitude(now);
     }
 
     /// Ends the sessions whose grace is over ([`Input::Tick`](super::Input::Tick)).

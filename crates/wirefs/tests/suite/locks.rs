@@ -1,8 +1,9 @@
 //! Locks of a mount that is alone, and programs that want them elsewhere.
 
-use crate::journal::alone;
+use crate::journal::{alone, clear};
 use crate::world::{Other, Ran, World, wait_for};
 use rustix::fs::{FlockOperation, fcntl_lock, flock};
+use rustix::process::{Signal, kill_process};
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::process::{Child, Command, Stdio};
@@ -91,6 +92,45 @@ fn a_second_mount_meets_what_the_first_one_holds_and_not_what_it_was_lent() {
     assert!(fcntl_lock(&free, SHARED).is_err());
     fcntl_lock(&held, NONE).unwrap();
     wait_for("the released lock", || fcntl_lock(&other_held, ALL).is_ok());
+}
+
+/// Takes a lock of each family through a mount, which is then killed. What holds them lives as long as the pair does.
+fn killed_with_locks(world: &World) -> (File, File) {
+    fs::write(world.path("mnt/other"), "data").unwrap();
+    wait_for("the server to have the file", || fs::read(world.path("export/other")).is_ok());
+    let (ranges, whole) = (open(world, "mnt/file"), open(world, "mnt/other"));
+    fcntl_lock(&ranges, ALL).unwrap();
+    flock(&whole, ALL).unwrap();
+    kill_process(world.process(), Signal::KILL).unwrap();
+    clear(world);
+    (ranges, whole)
+}
+
+// S-123
+#[test]
+fn locks_of_a_mount_that_was_killed_are_free_once_the_next_one_stands() {
+    let world = World::new();
+    let _server = with_file(&world);
+    let _held = killed_with_locks(&world);
+    let there = open(&world, "export/file");
+    assert!(fcntl_lock(&there, SHARED).is_err(), "nobody says yet that it is over");
+    world.wirefs(&["mount", "--journal", &world.url(), "mnt"]).succeeds();
+    fcntl_lock(open(&world, "mnt/file"), ALL).unwrap();
+    flock(open(&world, "mnt/other"), ALL).unwrap();
+}
+
+// S-123
+#[test]
+fn locks_of_a_mount_that_was_killed_are_free_for_others_once_its_journal_was_brought() {
+    let world = World::new();
+    let _server = with_file(&world);
+    let _other = Other::mount(&world, "window");
+    let _held = killed_with_locks(&world);
+    let (ranges, whole) = (open(&world, "other/file"), open(&world, "other/other"));
+    assert!(fcntl_lock(&ranges, SHARED).is_err() && flock(&whole, SHARED).is_err());
+    world.wirefs(&["recover"]).succeeds();
+    fcntl_lock(&ranges, ALL).unwrap();
+    flock(&whole, ALL).unwrap();
 }
 
 fn sqlite(world: &World, database: &str, rows: std::ops::Range<u32>) -> Child {

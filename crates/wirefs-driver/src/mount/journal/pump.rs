@@ -11,11 +11,13 @@ use std::time::{Duration, Instant};
 use wirefs_carrier::{Carrier, CarrierLost, Class, Closer, FrameSource, Outbox};
 use wirefs_journal::replay::Event;
 use wirefs_journal::{Act, Bring, Outcome, Record};
-use wirefs_op::message::recall::{RESTS, Trecalled};
+use wirefs_op::message::recall::{ENDS, RESTS, Trecalled};
 use wirefs_op::{NOTAG, Request};
 
 /// How long the server may be silent: its disk may be slow, and others may have to be asked first.
 const PATIENCE: Duration = Duration::from_secs(120);
+/// How long the server may take to end a session.
+const ENDING: Duration = Duration::from_secs(10);
 /// How long the last word may take to leave.
 const LAST_WORD: Duration = Duration::from_secs(1);
 /// How often it is told how far it is.
@@ -39,7 +41,7 @@ pub(super) struct Pump {
 impl Pump {
     pub(super) fn new(carrier: Carrier, segments: Segments, tell: fn(Progress), of: u64) -> io::Result<Pump> {
         let Carrier { source, sink, closer, .. } = carrier;
-        let (on_lost, heard) = (closer.clone(), watch(closer.clone())?);
+        let (on_lost, heard) = (closer.clone(), watch(closer.clone(), PATIENCE)?);
         let outbox = Outbox::start(sink, closer.clone(), move |_| on_lost.close());
         let begun = Instant::now();
         let waiting = VecDeque::new();
@@ -95,6 +97,18 @@ impl Pump {
         let _told = self.outbox.finish(LAST_WORD);
     }
 
+    /// Says that the session is over, and waits until its locks are gone: the server ends the connection then.
+    pub(super) fn end_session(mut self) {
+        let told = Request::Recalled(Trecalled { serial: ENDS }).encode(NOTAG);
+        self.outbox.push(told, Class::Bulk);
+        self.outbox.flush();
+        // Where it does not come through, or nobody watches how long it takes, its locks go when its time is over.
+        if let Ok(_watched) = watch(self.closer.clone(), ENDING) {
+            while let Ok(Some(_)) = self.source.receive() {}
+        }
+        self.close();
+    }
+
     fn fill(&mut self, bring: &mut Bring) -> Result<(), Stays> {
         while bring.wants_record() {
             match self.waiting.pop_front() {
@@ -116,12 +130,12 @@ impl Pump {
     }
 }
 
-/// Closes a connection on which nothing comes for too long. Ends when what it hands back is dropped.
-fn watch(closer: Closer) -> io::Result<mpsc::Sender<()>> {
+/// Closes a connection on which nothing comes for so long. Ends when what it hands back is dropped.
+fn watch(closer: Closer, patience: Duration) -> io::Result<mpsc::Sender<()>> {
     let (heard, wait) = mpsc::channel();
     std::thread::Builder::new().name("wirefs-patience".into()).spawn(move || {
         loop {
-            match wait.recv_timeout(PATIENCE) {
+            match wait.recv_timeout(patience) {
                 Ok(()) => {}
                 Err(mpsc::RecvTimeoutError::Timeout) => return closer.close(),
                 Err(mpsc::RecvTimeoutError::Disconnected) => return,

@@ -166,7 +166,8 @@ pub(in crate::mount) fn recover_all(
             }
         };
         let session = left.header().map(|header| header.session);
-        let result = Recovery { plan, journal, peer: &peer, left, decided: None }.run(&mut all.carrier);
+        let result =
+            Recovery { plan, journal, peer: &peer, left, decided: None, used: None }.run(&mut all.carrier);
         if result.is_err() {
             all.stay.extend(session);
         }
@@ -215,6 +216,8 @@ struct Recovery<'a> {
     left: Left,
     /// What is being done again, where the server's machine was started again since.
     decided: Option<Decided>,
+    /// The connection over which all of it was settled.
+    used: Option<Pump>,
 }
 
 impl Recovery<'_> {
@@ -237,6 +240,20 @@ impl Recovery<'_> {
                 ended => break ended,
             }
         };
+        let used = self.used.take();
+        let settled = self.settle(ended, quarantine);
+        match (used, &settled) {
+            // Not before its journal is gone: who brings that needs what the server remembers of the session.
+            (Some(used), Ok(_)) => used.end_session(),
+            // It has no use any more for what the server has promised it: whoever comes next need not wait for that.
+            (Some(used), Err(_)) => used.rest(),
+            (None, _) => {}
+        }
+        settled
+    }
+
+    /// What is left when nothing more is sent: what may not be is kept aside, and the journal goes.
+    fn settle(self, ended: Result<Outcome, Stays>, mut quarantine: Quarantine) -> Result<Brought, Stays> {
         let mut unfit = None;
         let outcome = match ended {
             Err(Stays::Unfit(why @ (Unfit::Unknown | Unfit::Unlike(_)))) => {
@@ -308,11 +325,9 @@ impl Recovery<'_> {
             ended
         });
         match &ended {
-            // The session has no use any more for what the server has promised it: whoever comes next need not wait for that.
-            Ok(_) | Err(Stays::Unfit(_)) => pump.rest(),
-            Err(_) => {}
+            Ok(_) | Err(Stays::Unfit(_)) => self.used = Some(pump),
+            Err(_) => pump.close(),
         }
-        pump.close();
         ended
     }
 

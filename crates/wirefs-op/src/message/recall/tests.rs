@@ -1,4 +1,4 @@
-use super::{RecallItem, Rrecall, Trecalled};
+use super::{ENDS, OWN, RecallItem, Rrecall, Trecalled};
 use crate::limits::{HEAD_BYTES_MAX, NAME_BYTES_MAX, RECALL_ITEMS_MAX};
 use crate::message::tests::{DIRECTORY_ID, FILE_ID, reply_is, request_is};
 use crate::message::{NOTAG, Reply, Request};
@@ -30,6 +30,12 @@ fn a_recall_of_everything_has_no_items() {
 #[test]
 fn trecalled_has_these_bytes() {
     request_is(NOTAG, Request::Recalled(Trecalled { serial: 7 }), "0f000000 a0 ffff 0700000000000000");
+}
+
+#[test]
+fn what_ends_a_session_is_no_recalls_serial() {
+    request_is(NOTAG, Request::Recalled(Trecalled { serial: ENDS }), "0f000000 a0 ffff ffffffffffffff7f");
+    assert_eq!(ENDS & OWN, 0);
 }
 
 fn longest() -> Rrecall {

@@ -5,6 +5,7 @@ use crate::blame::Parting;
 use crate::limits::GRACE;
 use crate::sessions::{ConnectionKey, Input, Output};
 use std::time::Duration;
+use wirefs_op::message::recall::ENDS;
 use wirefs_op::{Errno, NOTAG, Reply, Tag};
 
 const C: ConnectionKey = ConnectionKey(3);
@@ -146,4 +147,21 @@ fn session_does_not_begin_again_while_its_former_life_still_works() {
     world.handle(Input::Finished(job.key));
     world.handle(Input::Connected(B));
     assert!(!world.join(B, 1), "it begins anew");
+}
+
+// S-123
+#[test]
+fn a_session_that_its_client_ends_is_over_before_the_connection_is_and_nobody_waits_for_it() {
+    let mut world = World::leasing();
+    world.join_leasing(A, 1);
+    world.join_leasing(B, 2);
+    let outputs = world.receive(A, NOTAG, recalled(ENDS));
+    let ended = outputs.iter().position(|output| matches!(output, Output::EndSession(_)));
+    let closed =
+        outputs.iter().position(|output| *output == Output::Close { connection: A, why: Parting::Ended });
+    assert!(ended.is_some() && ended < closed, "{outputs:?}");
+    assert_eq!(world.sessions.sessions(), 1);
+    let (resumed, ..) = world.join_leasing(C, 1);
+    assert!(!resumed);
+    assert!(world.receive(A, NOTAG, recalled(ENDS)).is_empty(), "the connection is gone");
 }

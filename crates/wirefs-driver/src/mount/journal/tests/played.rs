@@ -10,7 +10,7 @@ use wirefs_op::message::commit::Rcommit;
 use wirefs_op::message::error::Rerror;
 use wirefs_op::message::get::{GotMode, Rget};
 use wirefs_op::message::put::Rput;
-use wirefs_op::message::recall::RESTS;
+use wirefs_op::message::recall::ENDS;
 use wirefs_op::message::target::NOFD;
 use wirefs_op::message::version::{BootId, FEATURE_LEDGER, Rversion};
 use wirefs_op::wire::Data;
@@ -33,8 +33,8 @@ pub(super) struct State {
     pub(super) breaks_after: Option<u32>,
     pub(super) commits: u32,
     pub(super) dials: u32,
-    /// How often it was told that a session believes nothing any more.
-    pub(super) rests: u32,
+    /// How often it was told that a session is over.
+    pub(super) ends: u32,
     /// It can be had so many times more.
     pub(super) dials_left: Option<u32>,
 }
@@ -56,7 +56,7 @@ impl Default for Played {
             breaks_after: None,
             commits: 0,
             dials: 0,
-            rests: 0,
+            ends: 0,
             dials_left: None,
         })))
     }
@@ -158,9 +158,9 @@ impl State {
                     }
                 }
             }
-            // The last word of who believes nothing any more.
+            // The last word.
             Request::Recalled(told) => {
-                self.rests += u32::from(told.serial == RESTS);
+                self.ends += u32::from(told.serial == ENDS);
                 return None;
             }
             other => panic!("{other:?}"),

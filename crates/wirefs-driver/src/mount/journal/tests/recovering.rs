@@ -173,7 +173,7 @@ fn a_session_of_which_nothing_is_sent_gives_back_what_it_was_promised() {
         drop(journal);
         stage.server.with(|state| state.boot = BootId(boot));
         assert!(brought(&stage).unfit.is_some());
-        stage.server.wait_for(|state| state.rests == 1);
+        stage.server.wait_for(|state| state.ends == 1);
     }
 }
 
