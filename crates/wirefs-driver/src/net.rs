@@ -84,11 +84,12 @@ impl Net {
 /// # Errors
 /// It is in the way, and cannot be taken away.
 pub fn clear(at: &Path) -> io::Result<()> {
-    let is_dead = std::fs::metadata(at).is_err_and(|error| {
+    let is_of_dead = |error: io::Error| {
         let errno = rustix::io::Errno::from_io_error(&error);
         matches!(errno, Some(rustix::io::Errno::NOTCONN | rustix::io::Errno::CONNABORTED))
-    });
-    match is_dead {
+    };
+    // The kernel may know the attributes for a moment longer than there is anybody to ask; a listing it asks for each time.
+    match std::fs::metadata(at).is_err_and(is_of_dead) || std::fs::read_dir(at).is_err_and(is_of_dead) {
         true => wirefs_fuse::unmount(at, true).map_err(io::Error::other),
         false => Ok(()),
     }
