@@ -189,6 +189,12 @@ impl Connected {
         &self.attached.carrier.peer
     }
 
+    /// Ends it unmounted: nobody has changed anything.
+    fn abandon(self) {
+        self.engine.stop();
+        self.engine.end_journal(true);
+    }
+
     /// Mounts. Programs can use the mount once this returns.
     ///
     /// # Errors

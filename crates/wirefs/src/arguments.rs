@@ -70,6 +70,7 @@ const RECOVER_EXAMPLES: &str = "\
 Examples:
   wirefs recover --list
   wirefs recover tls://nas/photos
+  wirefs recover /net/linus2           what was changed on a node, by this machine's node
 
 The next mount of the same source does the same before anything else. What the
 server refuses is kept aside, with the reason, and never dropped in silence.";
@@ -263,7 +264,7 @@ pub(crate) struct Sync {
 #[derive(Debug, Args)]
 #[command(after_help = RECOVER_EXAMPLES)]
 pub(crate) struct Recover {
-    /// What was mounted; without it everything that was left
+    /// What was mounted, or a node's place; without it everything that was left
     #[arg(value_name = "SOURCE")]
     pub(crate) source: Option<OsString>,
     /// Show what was left, and what servers refused, and do nothing

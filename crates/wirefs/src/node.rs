@@ -4,6 +4,8 @@ mod control;
 mod ether;
 mod keys;
 pub(crate) mod list;
+mod mounting;
+pub(crate) mod recover;
 mod up;
 
 use std::ffi::OsString;

@@ -15,9 +15,11 @@ use wirefs_driver::mount::{LeftState, Progress, Recovered, kept_in, left_journal
 use crate::arguments;
 use crate::failure::{failure, tell};
 use crate::mount::{self, JOURNALS, QUARANTINE};
+use crate::node;
 use crate::places;
 use crate::terminal::say;
-use report::{Left, Outcome, Report};
+pub(crate) use report::Outcome;
+use report::{Left, Report};
 
 /// Nothing is told before that.
 const TOLD_AFTER: Duration = Duration::from_secs(1);
@@ -46,11 +48,14 @@ pub(crate) fn run(arguments: &arguments::Recover) -> Result<ExitCode> {
         Some(source) => vec![source.clone()],
         None => left_sources()?,
     };
-    let mut outcomes = Vec::new();
+    let (places, sources): (Vec<OsString>, Vec<OsString>) =
+        sources.into_iter().partition(|source| node::recover::is_place(source.as_bytes()));
+    let places: Vec<String> = places.iter().map(|place| shown(place)).collect();
+    let mut outcomes = node::recover::recover(&places)?;
     for source in &sources {
         match mount::recover(source) {
             Ok(recovered) => outcomes.extend(recovered.iter().map(|one| Outcome::of(source, one))),
-            Err(error) if sources.len() > 1 => {
+            Err(error) if sources.len() + places.len() > 1 => {
                 tell(&error);
                 outcomes.push(Outcome::failed(source, &error));
             }
@@ -106,7 +111,7 @@ fn shown(source: &OsStr) -> String {
 }
 
 impl Outcome {
-    fn of(source: &OsStr, recovered: &Recovered) -> Outcome {
+    pub(crate) fn of(source: &OsStr, recovered: &Recovered) -> Outcome {
         let base = Outcome {
             source: shown(source),
             journal: recovered.dir.display().to_string(),
@@ -127,7 +132,13 @@ impl Outcome {
         }
     }
 
-    fn failed(source: &OsStr, error: &anyhow::Error) -> Outcome {
+    /// A journal for which nothing could be done.
+    pub(crate) fn stays(source: &OsStr, journal: String, error: &anyhow::Error) -> Outcome {
+        Outcome { journal, ..Outcome::failed(source, error) }
+    }
+
+    /// Journals of a source for which nothing could be done.
+    pub(crate) fn failed(source: &OsStr, error: &anyhow::Error) -> Outcome {
         Outcome { source: shown(source), why: Some(error.to_string()), ..Outcome::default() }
     }
 }

@@ -9,12 +9,14 @@
 //! | is open | goes to the server | goes to the server |
 //! | is down | fails: the host is down | fails: the host is down |
 //!
-//! So a listing of the directory that has such mounts in it, and `df`, dial nobody.
+//! So a listing of the directory that has such mounts in it, and `df`, dial nobody. Where a mount that died has left a journal, the gate opens
+//! by itself, which brings to the server what is in it.
 
+mod behind;
 mod held;
 
-use super::engine::{Engine, Waiting};
-use super::{Connected, MountPlan, connect, invalidation, journal, store, ticker, wire};
+use super::engine::Engine;
+use super::{MountPlan, connect};
 use held::{Held, Wanted};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -32,6 +34,8 @@ const TRIES: usize = 3;
 const TRY_PAUSE: Duration = Duration::from_millis(300);
 /// So long a failure stands: whoever comes meanwhile is told the same.
 const FAILURE_LIFE: Duration = Duration::from_secs(1);
+/// So long passes until a server that could not be reached is dialled again for what was left in a journal.
+const LEFT_RETRY: Duration = Duration::from_secs(5);
 /// The unit of what is told of the server's room, in bytes.
 const BLOCK_BYTES: u32 = 4_096;
 /// The longest name, in bytes.
@@ -61,6 +65,8 @@ struct Inner {
     plan: MountPlan,
     acts_for_callers: bool,
     is_up: AtomicBool,
+    /// A mount that died has left a journal, which nobody has brought to the server since.
+    is_owed: AtomicBool,
     /// What the server has told others of its room, in bytes: free, all.
     room: (AtomicU64, AtomicU64),
     state: Mutex<State>,
@@ -90,10 +96,12 @@ impl Gate {
     pub fn raise(gate: GatePlan) -> Result<Gate, super::MountError> {
         let GatePlan { mountpoint, options, acts_for_callers, plan } = gate;
         let threads = plan.threads.max(1);
+        let is_owed = plan.journal.as_ref().is_some_and(|journal| journal.has_any());
         let inner = Arc::new_cyclic(|me| Inner {
             plan,
             acts_for_callers,
             is_up: AtomicBool::new(true),
+            is_owed: AtomicBool::new(is_owed),
             room: Default::default(),
             state: Mutex::default(),
             me: Weak::clone(me),
@@ -110,6 +118,7 @@ impl Gate {
                 return Err(error.into());
             }
         }
+        inner.bring();
         Ok(Gate { inner, mountpoint })
     }
 
@@ -118,7 +127,8 @@ impl Gate {
         &self.mountpoint
     }
 
-    /// Says whether the server is there. While it is not, each call is told so at once, those that wait too.
+    /// Says whether the server is there, from time to time as well as when it changes. While it is not, each call is told so at
+    /// once, those that wait too.
     pub fn set_up(&self, is_up: bool) {
         let was_up = self.inner.is_up.swap(is_up, Ordering::SeqCst);
         match (was_up, is_up) {
@@ -126,6 +136,7 @@ impl Gate {
             (false, true) => self.inner.greet(),
             (true, true) | (false, false) => {}
         }
+        self.inner.bring();
     }
 
     /// Says how much room the server has, in bytes.
@@ -141,7 +152,11 @@ impl Gate {
         let phase = std::mem::take(&mut self.inner.lock().phase);
         match phase {
             Phase::Open(engine) => {
-                let is_settled = self.inner.is_up.load(Ordering::SeqCst) && engine.settle();
+                let is_settled = match self.inner.is_up.load(Ordering::SeqCst) {
+                    true => engine.settle() && engine.settle_journal(),
+                    // It is brought there when the node is back, at the next start.
+                    false => engine.has_nothing_journaled(),
+                };
                 engine.rest();
                 engine.stop();
                 engine.leave();
@@ -278,6 +293,23 @@ impl Inner {
         }
     }
 
+    /// Opens where there is something to be brought to the server, which no program need ask for.
+    fn bring(&self) {
+        if !self.is_owed.load(Ordering::SeqCst) || !self.is_up.load(Ordering::SeqCst) {
+            return;
+        }
+        let mut state = self.lock();
+        match &state.phase {
+            Phase::Failed(_, at) if at.elapsed() < LEFT_RETRY => {}
+            Phase::Opening(_) | Phase::Open(_) => {}
+            Phase::Closed | Phase::Failed(..) => {
+                state.phase = Phase::Opening(Vec::new());
+                drop(state);
+                self.open();
+            }
+        }
+    }
+
     fn reach(&self) -> Result<Arc<Engine>, Errno> {
         let mut failure = Errno::HostDown;
         for attempt in 0..TRIES {
@@ -292,7 +324,10 @@ impl Inner {
                     let notifier = self.lock().notifier.clone().ok_or(Errno::Io)?;
                     return connected.serve_behind(notifier).map_err(|_| Errno::NoMemory);
                 }
-                Ok(_) => failure = Errno::AccessDenied,
+                Ok(connected) => {
+                    connected.abandon();
+                    failure = Errno::AccessDenied;
+                }
                 Err(error) => {
                     failure = errno_of(&error);
                     eprint_line(&error);
@@ -303,6 +338,10 @@ impl Inner {
     }
 
     fn opened(&self, outcome: Result<Arc<Engine>, Errno>) {
+        if outcome.is_ok() {
+            // What stays all the same waits for `wirefs recover`, or for the next start.
+            self.is_owed.store(false, Ordering::SeqCst);
+        }
         let mut state = self.lock();
         let next = match &outcome {
             Ok(engine) => Phase::Open(Arc::clone(engine)),
@@ -316,7 +355,10 @@ impl Inner {
         let notifier = state.notifier.clone();
         drop(state);
         match outcome {
-            Ok(engine) if was_ended => engine.stop(),
+            Ok(engine) if was_ended => {
+                engine.stop();
+                engine.end_journal(true);
+            }
             Ok(engine) => {
                 // What was told of the root before was not the server's word.
                 if let Some(notifier) = notifier {
@@ -373,40 +415,4 @@ fn errno_of(error: &super::ConnectError) -> Errno {
 fn eprint_line(error: &super::ConnectError) {
     use std::io::Write;
     let _unheard = writeln!(std::io::stderr(), "wirefs: {error}");
-}
-
-impl Connected {
-    /// Starts the threads of a mount whose session runs already.
-    fn serve_behind(self, notifier: Notifier) -> std::io::Result<Arc<Engine>> {
-        let Connected { plan, engine, attached, .. } = self;
-        let started = wire::start(&engine, attached, plan)
-            .and_then(|()| ticker::start(&engine))
-            .and_then(|()| store::start(&engine))
-            .and_then(|()| journal::start(&engine))
-            .inspect(|()| engine.hear())
-            .and_then(|()| invalidation::start(&engine, notifier));
-        if let Err(error) = started {
-            engine.stop();
-            return Err(error);
-        }
-        Ok(engine)
-    }
-}
-
-impl Engine {
-    /// Answers all programs that wait, for nothing will come.
-    fn fail_waiting(&self, errno: Errno) {
-        let waiting = self.drive(|state, now| {
-            let of_programs = |waiting: &Waiting| matches!(waiting, Waiting::Kernel { .. });
-            let calls = state.waiting.iter().filter(|(_, waiting)| of_programs(waiting));
-            let calls: Vec<CallId> = calls.map(|(call, _)| *call).collect();
-            let taken: Vec<Waiting> = calls.iter().filter_map(|call| state.waiting.remove(call)).collect();
-            for call in calls {
-                state.signalled.remove(&call);
-                state.client.abandon(now, call);
-            }
-            taken
-        });
-        waiting.into_iter().for_each(|waiting| waiting.answer(Answer::Fail(errno)));
-    }
 }

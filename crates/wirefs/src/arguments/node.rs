@@ -75,6 +75,10 @@ pub(crate) struct NodeUp {
     /// How nodes are mounted, as `wirefs mount --mode` has it; NODE:MODE is for one
     #[arg(long, value_name = "[NODE:]MODE", value_parser = NodeMode::parse)]
     pub(crate) mode: Vec<NodeMode>,
+    /// Keep no journal of what is changed on nodes that are mounted in mode lease: should this process be killed, what they
+    /// did not have yet is lost
+    #[arg(long)]
+    pub(crate) no_journal: bool,
     /// The keys that may join [default: ~/.config/wirefs/authorized_keys, where there is one]
     #[arg(long, value_name = "FILE")]
     pub(crate) authorized: Option<PathBuf>,

@@ -13,11 +13,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use rustix::event::{PollFd, PollFlags, Timespec};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use wirefs_driver::node::{NodeHost, NodeInfo};
 
 use super::ether::Dials;
 use super::list::Listed;
+use super::mounting::Mounting;
 use crate::control::address;
 use crate::failure::failure;
 use crate::places;
@@ -41,6 +43,8 @@ pub(super) enum Asked {
     List,
     /// The same now and whenever it changes.
     Watch,
+    /// Bring to others what mounts at these places left in their journals.
+    Recover { places: Vec<String> },
     /// End.
     Down,
 }
@@ -70,8 +74,8 @@ impl NodeLine {
         self.stream.get_mut().write_all(line.as_bytes())
     }
 
-    /// Waits for the next list, at most `patience`.
-    pub(super) fn answer(&mut self, patience: Option<Duration>) -> io::Result<Vec<Listed>> {
+    /// Waits for the next answer, at most `patience`.
+    pub(super) fn answer<T: DeserializeOwned>(&mut self, patience: Option<Duration>) -> io::Result<Vec<T>> {
         self.stream.get_ref().set_read_timeout(patience)?;
         let mut line = String::new();
         match self.stream.by_ref().take(LINE_BYTES_MAX).read_line(&mut line)? {
@@ -151,8 +155,14 @@ impl NodeSocket {
 ///
 /// # Errors
 /// The system gives no thread.
-pub(super) fn serve(listener: UnixListener, host: Arc<NodeHost>, dials: Dials) -> Result<()> {
+pub(super) fn serve(
+    listener: UnixListener,
+    host: Arc<NodeHost>,
+    dials: Dials,
+    mounting: Mounting,
+) -> Result<()> {
     let lines = Arc::new(AtomicUsize::new(0));
+    let mounting = Arc::new(mounting);
     let accept = move || {
         for stream in listener.incoming() {
             let Ok(stream) = stream else { return };
@@ -161,9 +171,10 @@ pub(super) fn serve(listener: UnixListener, host: Arc<NodeHost>, dials: Dials) -
                 continue;
             }
             let (host, dials, count) = (Arc::clone(&host), dials.clone(), Arc::clone(&lines));
+            let mounting = Arc::clone(&mounting);
             let talk = move || {
                 // Whoever asked and went away need not be told.
-                let _gone = converse(stream, &host, &dials);
+                let _gone = converse(stream, &host, &dials, &mounting);
                 count.fetch_sub(1, Ordering::Relaxed);
             };
             if thread::Builder::new().name("wirefs-control-line".into()).spawn(talk).is_err() {
@@ -175,7 +186,7 @@ pub(super) fn serve(listener: UnixListener, host: Arc<NodeHost>, dials: Dials) -
     Ok(())
 }
 
-fn converse(stream: UnixStream, host: &NodeHost, dials: &Dials) -> io::Result<()> {
+fn converse(stream: UnixStream, host: &NodeHost, dials: &Dials, mounting: &Mounting) -> io::Result<()> {
     let mut writer = stream.try_clone()?;
     let mut reader = BufReader::new(stream);
     loop {
@@ -186,6 +197,7 @@ fn converse(stream: UnixStream, host: &NodeHost, dials: &Dials) -> io::Result<()
         match serde_json::from_str(&line)? {
             Asked::List => tell(&mut writer, host, dials)?,
             Asked::Watch => watch(&mut writer, host, dials)?,
+            Asked::Recover { places } => say_line(&mut writer, &mounting.recover(&places))?,
             Asked::Down => {
                 let own = rustix::process::getpid();
                 rustix::process::kill_process(own, rustix::process::Signal::TERM)?;
@@ -201,7 +213,11 @@ fn tell(writer: &mut UnixStream, host: &NodeHost, dials: &Dials) -> io::Result<(
     for own in listed.iter_mut().filter(|node| node.own) {
         own.registry = host.registry();
     }
-    let mut line = serde_json::to_string(&listed)?;
+    say_line(writer, &listed)
+}
+
+fn say_line(writer: &mut UnixStream, said: &[impl Serialize]) -> io::Result<()> {
+    let mut line = serde_json::to_string(said)?;
     line.push('\n');
     writer.write_all(line.as_bytes())
 }

@@ -137,7 +137,7 @@ pub(super) fn run(arguments: &arguments::NodeList) -> Result<()> {
     }
     line.ask(Asked::Watch).context("the node does not answer")?;
     let mut before: Option<Vec<String>> = None;
-    while let Ok(nodes) = line.answer(None) {
+    while let Ok(nodes) = line.answer::<Listed>(None) {
         // Times pass; what is shown anew is what changed.
         let now: Vec<String> =
             nodes.iter().map(|node| format!("{} {} {}", node.name, node.state, node.key)).collect();

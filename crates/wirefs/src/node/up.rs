@@ -9,18 +9,17 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use wirefs_cache::Mode;
 use wirefs_carrier::tls::{Identity, PublicKey};
 use wirefs_carrier::{Address, HostPort, ListenOptions, Listener, TLS_PORT_DEFAULT};
-use wirefs_driver::mount::MountPlan;
-use wirefs_driver::net::{Net, NetPlan, Reach};
-use wirefs_driver::node::{NodeDial, NodeHost, NodePlan};
-use wirefs_node::{Export, Name, Record};
+use wirefs_driver::net::{Net, NetPlan};
+use wirefs_driver::node::{NodeHost, NodePlan};
+use wirefs_node::{Export, Name};
 
 use super::control::{self, NodeSocket};
 use super::ether::{Dials, Offer};
 use super::keys::Admission;
-use crate::arguments::{NodeMode, NodeUp};
+use super::mounting::Mounting;
+use crate::arguments::NodeUp;
 use crate::failure::{failure, tell};
 use crate::mount::daemon;
 use crate::places;
@@ -30,12 +29,6 @@ use crate::terminal::{note, say};
 
 /// What a node's export is called.
 const EXPORT: &str = "share";
-/// How long a call waits for a silent node that is not known to be dead.
-const DEADLINE: Duration = Duration::from_secs(10);
-/// Memory for file contents of one node, in bytes.
-const CACHE_BYTES_MAX: usize = 64 << 20;
-/// Threads that read requests from the kernel, for each node.
-const THREADS: usize = 2;
 /// How long a new node listens to the first that it meets whether its name is taken, before it says that it is there.
 const NAME_WAIT: Duration = Duration::from_millis(500);
 /// How long it waits to meet one.
@@ -70,8 +63,8 @@ pub(super) fn run(arguments: &NodeUp, words: &[OsString]) -> Result<ExitCode> {
         served.listen(listener)?;
     }
     let dials = Dials::default();
-    let reach = reach(&host, &identity, arguments, &dials);
-    let plan = NetPlan { at: place.at.clone(), share, mounts: place.mounts, reach };
+    let mounting = Mounting::of(arguments, &host, &identity, &dials, place.at.clone());
+    let plan = NetPlan { at: place.at.clone(), share, mounts: place.mounts, reach: mounting.reach() };
     let net = match Net::start(plan, &host) {
         Ok(net) => net,
         Err(error) => {
@@ -79,7 +72,7 @@ pub(super) fn run(arguments: &NodeUp, words: &[OsString]) -> Result<ExitCode> {
             return Err(error.into());
         }
     };
-    control::serve(control, Arc::clone(&host), dials)?;
+    control::serve(control, Arc::clone(&host), dials, mounting)?;
     let stands = match arguments.reports {
         true => daemon::report_and_leave(&place.at),
         false => {
@@ -244,37 +237,6 @@ fn own_name(host: &NodeHost) -> String {
     own.map(|node| node.record.name.to_string()).unwrap_or_default()
 }
 
-/// How a node is mounted: as the last word about it says, else as the last word about all.
-fn reach(host: &Arc<NodeHost>, identity: &Arc<Identity>, arguments: &NodeUp, dials: &Dials) -> Reach {
-    let (host, identity, dials) = (Arc::clone(host), Arc::clone(identity), dials.clone());
-    let (modes, via) = (arguments.mode.clone(), arguments.via);
-    let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-    let user = std::env::var("USER").unwrap_or_else(|_| uid.to_string());
-    Box::new(move |record: &Record| {
-        let dial = Arc::new(NodeDial::new(Arc::clone(&host), record.key, Arc::clone(&identity), via));
-        dials.add(&host, record.key, Arc::clone(&dial));
-        Some(MountPlan {
-            dial,
-            path: Vec::new(),
-            user: user.clone(),
-            mode: mode_of(&record.name, &modes),
-            deadline: Some(DEADLINE),
-            cache_bytes_max: CACHE_BYTES_MAX,
-            threads: THREADS,
-            uid,
-            gid,
-            store: None,
-            journal: None,
-        })
-    })
-}
-
-fn mode_of(name: &Name, modes: &[NodeMode]) -> Mode {
-    let for_it = modes.iter().rev().find(|mode| mode.node.as_ref() == Some(name));
-    let for_all = || modes.iter().rev().find(|mode| mode.node.is_none());
-    for_it.or_else(for_all).map(|mode| mode.mode).unwrap_or_default()
-}
-
 /// The first signal leaves; the next one ends the process.
 fn end_at_second_signal(signals: Signals) {
     let wait = move || {
@@ -284,22 +246,4 @@ fn end_at_second_signal(signals: Signals) {
         }
     };
     let _or_not = thread::Builder::new().name("wirefs-signals".into()).spawn(wait);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_last_word_about_a_node_counts_before_that_about_all() {
-        let mode = |node: Option<&str>, mode: &str| NodeMode {
-            node: node.map(|name| Name::new(name).unwrap()),
-            mode: Mode::parse(mode).unwrap(),
-        };
-        let modes = [mode(Some("a"), "strict"), mode(None, "commit"), mode(None, "session")];
-        let of = |name: &str, modes: &[NodeMode]| mode_of(&Name::new(name).unwrap(), modes);
-        assert_eq!(of("a", &modes), Mode::parse("strict").unwrap());
-        assert_eq!(of("b", &modes), Mode::parse("session").unwrap());
-        assert_eq!(of("b", &[]), Mode::default());
-    }
 }

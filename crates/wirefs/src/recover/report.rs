@@ -1,6 +1,6 @@
 //! What `wirefs recover` tells, for programs and for people.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use wirefs_driver::mount::{self, LeftJournal, LeftState};
 
 use crate::status::bytes;
@@ -36,8 +36,8 @@ pub(super) struct Kept {
 }
 
 /// What became of one journal.
-#[derive(Clone, Debug, Default, Serialize)]
-pub(super) struct Outcome {
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Outcome {
     pub(super) source: String,
     pub(super) journal: String,
     /// Whether nothing of it is left to be done.
@@ -108,6 +108,11 @@ impl Report {
 }
 
 impl Outcome {
+    /// Whether it tells of this journal, or of all of that source.
+    pub(crate) fn is_about(&self, source: &str, journal: &str) -> bool {
+        self.journal == journal || self.journal.is_empty() && self.source == source
+    }
+
     pub(super) fn is_done(&self) -> bool {
         self.done
     }

@@ -17,6 +17,7 @@ mod lost_power;
 mod lost_power_alive;
 mod modes;
 mod nodes;
+mod nodes_journal;
 mod over_ssh;
 mod over_tls;
 mod over_unix;

@@ -1,18 +1,19 @@
 //! Nodes of one machine that know each other as peers, without a segment between them.
 
 use crate::world::{Ran, Server, World, wait_for};
+use rustix::process::Signal;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Stdio};
 
 /// A node that runs in the foreground, ended with the test.
-struct NodeProcess<'a> {
+pub(crate) struct NodeProcess<'a> {
     world: &'a World,
     process: Option<Server>,
 }
 
 impl NodeProcess<'_> {
     /// Starts a node on a port of the loopback and waits until it says that it has joined.
-    fn start<'a>(world: &'a World, name: &str, more: &[&str]) -> NodeProcess<'a> {
+    pub(crate) fn start<'a>(world: &'a World, name: &str, more: &[&str]) -> NodeProcess<'a> {
         world.write("export/file", &format!("of {name}\n"));
         let mut command = world.command(crate::world::WIREFS);
         command.args(["node", "up", "-f", "--name", name, "--share", "export", "--at", "mnt"]).args(more);
@@ -20,11 +21,22 @@ impl NodeProcess<'_> {
         NodeProcess { world, process: Some(Server::start(command)) }
     }
 
+    /// Sends a signal to the process that is the node.
+    pub(crate) fn kill(&self, signal: Signal) {
+        self.process.as_ref().unwrap().kill(signal);
+    }
+
+    /// Kills it, and leaves what is left of it.
+    pub(crate) fn die(&mut self) {
+        self.kill(Signal::KILL);
+        drop(self.process.take());
+    }
+
     fn list(&self) -> Vec<serde_json::Value> {
         serde_json::from_str(&self.world.wirefs(&["node", "list", "--json"]).succeeds()).unwrap()
     }
 
-    fn port(&self) -> u64 {
+    pub(crate) fn port(&self) -> u64 {
         self.list()[0]["port"].as_u64().unwrap()
     }
 }
@@ -39,7 +51,7 @@ impl Drop for NodeProcess<'_> {
     }
 }
 
-const ANY_PORT: [&str; 2] = ["--listen", "127.0.0.1:0"];
+pub(crate) const ANY_PORT: [&str; 2] = ["--listen", "127.0.0.1:0"];
 
 #[test]
 fn a_node_that_was_named_as_a_peer_is_found_and_both_are_listed() {

@@ -5,12 +5,18 @@ use bytes::Bytes;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use wirefs_journal::limits::{BODY_BYTES_MAX, SEGMENT_BYTES};
 use wirefs_journal::{Damage, Header, HeaderFault, Scan, Survey, Taken, scan};
 use wirefs_store::place::PlaceError;
 
 /// A file that is longer is no segment, in bytes.
 const FILE_BYTES_MAX: u64 = SEGMENT_BYTES + 2 * BODY_BYTES_MAX as u64;
+
+/// Who only looks at a journal holds it for less than this.
+const LOOK_MAX: Duration = Duration::from_millis(10);
+/// How often it is held by such, before it counts as a mount's.
+const LOOKS_MAX: usize = 5;
 
 /// A journal on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,7 +51,7 @@ pub enum LeftState {
 
 /// All journals below the directory of journals.
 pub fn left_journals(dir: &Path) -> Vec<LeftJournal> {
-    directories(dir).iter().flat_map(|source| journals_of(source)).map(|dir| look(&dir)).collect()
+    directories(dir).iter().flat_map(|source| journals_of(source)).filter_map(|dir| look(&dir)).collect()
 }
 
 /// The journals of one source.
@@ -56,13 +62,17 @@ pub(super) fn journals_of(source_dir: &Path) -> Vec<PathBuf> {
     found
 }
 
-fn look(dir: &Path) -> LeftJournal {
-    let state = match Left::open(dir) {
-        Ok(Some(left)) => left.state(),
-        Ok(None) => LeftState::InUse,
+/// `None`: it has just been done with.
+fn look(dir: &Path) -> Option<LeftJournal> {
+    // Held for no longer than it takes to know: whoever wants to bring it to the server must not think that it is in use.
+    let claim = Claim::take(dir).map(drop);
+    let state = match claim.map_err(LeftError::from).and_then(|()| Left::own(dir)) {
+        Ok(left) => left.state(),
+        Err(LeftError::Place(PlaceError::Busy(_))) => LeftState::InUse,
+        Err(_) if !segments(dir).is_ok_and(|segments| !segments.is_empty()) => return None,
         Err(error) => LeftState::Unreadable(error.to_string()),
     };
-    LeftJournal { dir: dir.to_path_buf(), state }
+    Some(LeftJournal { dir: dir.to_path_buf(), state })
 }
 
 /// Why a journal that was left cannot be used.
@@ -85,14 +95,20 @@ pub(super) struct Left {
 }
 
 impl Left {
-    /// `None`: a mount uses it.
+    /// `None`: a mount uses it, or somebody has just done with it.
     pub(super) fn open(dir: &Path) -> Result<Option<Left>, LeftError> {
-        let claim = match Claim::take(dir) {
-            Ok(claim) => claim,
-            Err(PlaceError::Busy(_)) => return Ok(None),
-            Err(error) => return Err(error.into()),
-        };
-        Ok(Some(Left { claim: Some(claim), ..Left::own(dir)? }))
+        for _ in 0..LOOKS_MAX {
+            match Claim::take(dir) {
+                Ok(claim) if segments(dir)?.is_empty() => {
+                    claim.remove()?;
+                    return Ok(None);
+                }
+                Ok(claim) => return Ok(Some(Left { claim: Some(claim), ..Left::own(dir)? })),
+                Err(PlaceError::Busy(_)) => std::thread::sleep(LOOK_MAX),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(None)
     }
 
     /// The journal of a mount of this process, which appends nothing that counts meanwhile.

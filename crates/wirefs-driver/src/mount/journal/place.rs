@@ -5,6 +5,7 @@
 //!  DIR/SOURCE/SESSION/00000001.journal …
 //! ```
 
+use super::left::journals_of;
 use super::recover::Progress;
 use std::fs::DirBuilder;
 use std::io;
@@ -23,7 +24,7 @@ pub struct JournalPlan {
     pub dir: PathBuf,
     /// Where changes are kept that a server refuses.
     pub quarantine: PathBuf,
-    /// The server's address, which stands for it where it has no key.
+    /// The server's address, which stands for it where it has no key. Of a server whose key is known beforehand: that key's fingerprint.
     pub address: Vec<u8>,
     /// The directory at the server.
     pub path: Vec<u8>,
@@ -52,6 +53,14 @@ pub enum FsyncWaits {
 }
 
 impl JournalPlan {
+    /// Whether journals are there of a server whose key is known beforehand, those in use too.
+    ///
+    /// # Cost
+    /// No round trip: a listing of one directory, and of those in it.
+    pub fn has_any(&self) -> bool {
+        !journals_of(&self.dir.join(name_of(&self.address, &self.path, self.user))).is_empty()
+    }
+
     /// The name of the source, when this server answers.
     pub(super) fn name(&self, peer: &PeerInfo) -> String {
         match identity(peer) {

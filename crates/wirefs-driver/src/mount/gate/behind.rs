@@ -1,0 +1,50 @@
+//! What is behind a gate that is open.
+
+use crate::mount::engine::{Engine, Waiting};
+use crate::mount::{Connected, invalidation, journal, store, ticker, wire};
+use std::sync::Arc;
+use wirefs_client::call::{Answer, CallId};
+use wirefs_fuse::Notifier;
+use wirefs_op::Errno;
+
+impl Connected {
+    /// Starts the threads of a mount whose session runs already.
+    pub(super) fn serve_behind(self, notifier: Notifier) -> std::io::Result<Arc<Engine>> {
+        let Connected { plan, engine, attached, .. } = self;
+        let started = wire::start(&engine, attached, plan)
+            .and_then(|()| ticker::start(&engine))
+            .and_then(|()| store::start(&engine))
+            .and_then(|()| journal::start(&engine))
+            .inspect(|()| engine.hear())
+            .and_then(|()| invalidation::start(&engine, notifier));
+        if let Err(error) = started {
+            engine.stop();
+            engine.end_journal(true);
+            return Err(error);
+        }
+        Ok(engine)
+    }
+}
+
+impl Engine {
+    /// Whether the server's disk has all that was journaled.
+    pub(super) fn has_nothing_journaled(&self) -> bool {
+        self.journal.as_ref().is_none_or(|journal| journal.is_done_below(0))
+    }
+
+    /// Answers all programs that wait, for nothing will come.
+    pub(super) fn fail_waiting(&self, errno: Errno) {
+        let waiting = self.drive(|state, now| {
+            let of_programs = |waiting: &Waiting| matches!(waiting, Waiting::Kernel { .. });
+            let calls = state.waiting.iter().filter(|(_, waiting)| of_programs(waiting));
+            let calls: Vec<CallId> = calls.map(|(call, _)| *call).collect();
+            let taken: Vec<Waiting> = calls.iter().filter_map(|call| state.waiting.remove(call)).collect();
+            for call in calls {
+                state.signalled.remove(&call);
+                state.client.abandon(now, call);
+            }
+            taken
+        });
+        waiting.into_iter().for_each(|waiting| waiting.answer(Answer::Fail(errno)));
+    }
+}
