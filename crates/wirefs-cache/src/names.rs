@@ -31,6 +31,8 @@ pub struct Node {
     pub known: Option<Known>,
     /// When this client last changed the object: replies that were asked for before do not count.
     pub changed_at: Time,
+    /// When it was last heard of: what was under way then may be older.
+    pub heard_at: Time,
     /// When the last own change was sent whose reply was taken in: an older one's comes too late.
     effect_at: Time,
     /// The kernel has used it since it was last told of it: it is there, and no answer is on its way that could bring it.
@@ -50,6 +52,7 @@ impl Node {
             stat,
             known: Some(known),
             changed_at: Time(0),
+            heard_at: Time(0),
             effect_at: Time(0),
             is_used: false,
             lookups: 0,
@@ -154,6 +157,7 @@ impl Names {
             && let Some(node) = self.nodes.get_mut(&id)
             && node.stat.kind == stat.kind
         {
+            node.heard_at = trust.now;
             let counts = known.at >= node.changed_at && node.known.is_none_or(|old| known.at >= old.at);
             if counts {
                 let is_same = node.stat.unleased() == stat.unleased();
@@ -165,7 +169,8 @@ impl Names {
         }
         let id = NodeId(self.next);
         self.next += 1;
-        let mut node = Node::new(Stat { leased: known.leased, ..*stat }, known);
+        let node = Node::new(Stat { leased: known.leased, ..*stat }, known);
+        let mut node = Node { heard_at: trust.now, ..node };
         let counts = self.gone.restore(&mut node);
         self.nodes.insert(id, node);
         self.by_file.insert(stat.id, id);

@@ -89,6 +89,13 @@ fn is_overtaken(client: &Client, looking: &Looking, found: Option<FileId>) -> bo
         || known.known.is_some_and(|known| *asked < known.at)
 }
 
+/// Whether the object that the name was up to now was heard of while this was under way, and what came, `found`, is something else: servers
+/// answer in any order, so that either may be the older one.
+fn is_beside(client: &Client, looking: &Looking, found: Option<FileId>) -> bool {
+    let known = client.names.child(looking.parent, &looking.name).and_then(|node| client.names.node(node));
+    known.is_some_and(|known| found != Some(known.stat.id) && looking.asked < known.heard_at)
+}
+
 fn again(client: &mut Client, looking: Looking) {
     match client.entry_path(looking.parent, &looking.name) {
         Ok(path) => {
@@ -108,7 +115,11 @@ pub(crate) fn finish(client: &mut Client, looking: Looking, sent: Time, got: Rge
     };
     // A name that was taken back takes along what is said of its object.
     stat.leased &= !client.is_name_taken_back(looking.parent, &looking.name, sent);
-    if looking.tries < TRIES_MAX && is_overtaken(client, &looking, Some(stat.id)) {
+    let found = Some(stat.id);
+    let is_first = looking.tries == 0;
+    if (looking.tries < TRIES_MAX && is_overtaken(client, &looking, found))
+        || (is_first && is_beside(client, &looking, found))
+    {
         return again(client, looking);
     }
     let known_name = name;
@@ -168,8 +179,9 @@ pub(crate) fn remember(
 }
 
 fn absent(client: &mut Client, looking: Looking, known: Known) {
-    // It was absent while the call waited, and is what we made it now.
-    if is_overtaken(client, &looking, None) {
+    // It was absent while the call waited. It is what we made it now; or it may be there, and who was told so would have an object without
+    // a path if its name went.
+    if is_overtaken(client, &looking, None) || is_beside(client, &looking, None) {
         return client.answer(looking.call, Answer::NoEntry(Duration::ZERO));
     }
     let Looking { call, parent, name, .. } = looking;

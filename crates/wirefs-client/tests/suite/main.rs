@@ -17,6 +17,7 @@ mod hostile;
 mod leases;
 mod locks;
 mod lone;
+mod lookups;
 mod memory;
 mod modes;
 mod opens;

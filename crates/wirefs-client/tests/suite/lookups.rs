@@ -1,0 +1,90 @@
+//! Lookups of one name that are under way at once: servers answer in any order.
+
+use crate::alone::{Alone, got, stat};
+use crate::deeds::{READ, create};
+use wirefs_client::call::{Answer, Call, CallId, NodeId, ROOT};
+use wirefs_op::message::get::GotMode;
+use wirefs_op::{Kind, Reply, Request};
+
+fn found(ino: u64, kind: Kind) -> Reply {
+    got(GotMode::LAST, Some(stat(ino, kind, 0)), &[])
+}
+
+fn absent() -> Reply {
+    got(GotMode::LAST.and(GotMode::ABSENT), None, &[])
+}
+
+/// A lookup, and its request.
+fn looks_up(alone: &mut Alone) -> (CallId, wirefs_op::Tag) {
+    let call = alone.call(Call::Lookup { parent: ROOT, name: b"n" });
+    (call, alone.next())
+}
+
+fn node(answer: Option<&Answer>) -> NodeId {
+    match answer {
+        Some(Answer::Entry(entry)) => entry.node,
+        other => panic!("no entry: {other:?}"),
+    }
+}
+
+/// The first of two finds a thing of this kind; the second, which the server looked at before that was made, finds nothing.
+fn is_made_between(kind: Kind) -> (Alone, NodeId) {
+    let mut alone = Alone::new();
+    let (first, sooner) = looks_up(&mut alone);
+    alone.now.0 += 1_000_000;
+    let (second, later) = looks_up(&mut alone);
+    alone.now.0 += 1_000_000;
+    alone.reply(sooner, &found(7, kind)).unwrap();
+    alone.now.0 += 1_000_000;
+    alone.reply(later, &absent()).unwrap();
+    assert!(matches!(alone.answer(second), Some(Answer::NoEntry(ttl)) if ttl.is_zero()));
+    let node = node(alone.answer(first));
+    (alone, node)
+}
+
+#[test]
+fn a_directory_that_one_lookup_finds_and_one_beside_it_does_not_can_be_worked_in() {
+    let (mut alone, dir) = is_made_between(Kind::Directory);
+    let call = alone.call(create(dir, b"f"));
+    assert_eq!(alone.answer(call), None, "it is the server that says whether it is there");
+    assert!(alone.asked.iter().any(|(_, request)| matches!(request, Request::Put(_))), "{:?}", alone.asked);
+}
+
+#[test]
+fn a_file_that_one_lookup_finds_and_one_beside_it_does_not_can_be_opened() {
+    let (mut alone, file) = is_made_between(Kind::File);
+    let call = alone.call(Call::Open { node: file, how: READ });
+    assert!(!matches!(alone.answer(call), Some(Answer::Fail(_))), "{:?}", alone.answer(call));
+}
+
+#[test]
+fn of_two_things_that_lookups_beside_each_other_find_the_one_that_is_there_is_asked_for() {
+    let mut alone = Alone::new();
+    let (first, sooner) = looks_up(&mut alone);
+    alone.now.0 += 1_000_000;
+    let (second, later) = looks_up(&mut alone);
+    alone.now.0 += 1_000_000;
+    alone.reply(sooner, &found(7, Kind::Directory)).unwrap();
+    let made = node(alone.answer(first));
+    alone.now.0 += 1_000_000;
+    alone.reply(later, &found(6, Kind::Directory)).unwrap();
+    assert_eq!(alone.answer(second), None);
+    alone.now.0 += 1_000_000;
+    let (tag, _) = alone.asked.pop_back().unwrap();
+    alone.reply(tag, &found(7, Kind::Directory)).unwrap();
+    assert_eq!(node(alone.answer(second)), made);
+}
+
+#[test]
+fn a_name_that_is_gone_when_it_is_asked_for_after_it_was_found_is_gone() {
+    let mut alone = Alone::new();
+    let (first, tag) = looks_up(&mut alone);
+    alone.reply(tag, &found(7, Kind::Directory)).unwrap();
+    let dir = node(alone.answer(first));
+    alone.now.0 += 3_600_000_000_000;
+    let (_, tag) = looks_up(&mut alone);
+    alone.now.0 += 1_000_000;
+    alone.reply(tag, &absent()).unwrap();
+    let call = alone.call(create(dir, b"f"));
+    assert!(matches!(alone.answer(call), Some(Answer::Fail(_))));
+}
