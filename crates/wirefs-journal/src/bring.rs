@@ -16,8 +16,9 @@ pub use became::{Became, Fate};
 pub use course::Course;
 pub use looks::nanos;
 
+use crate::decision::Decision;
 use crate::entry::Record;
-use crate::redo::{Redo, Redone};
+use crate::redo::{Found, Redo, Redone, Touched, Unlike};
 use crate::replay::{Action, Event, Outcome, Refused, Replay, Terms, Unfit};
 use became::Heard;
 use bytes::Bytes;
@@ -26,13 +27,17 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wirefs_op::message::number::Tnumber;
 use wirefs_op::message::version::BootId;
 use wirefs_op::wire::Malformed;
-use wirefs_op::{Errno, Frame, NOTAG, Request};
+use wirefs_op::{Errno, Frame, NOTAG, Request, TreePath};
 
 /// What is to be done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Act {
     /// Put this frame on the wire, in order.
     Send(Frame),
+    /// Note what the server was found to have, beside the journal, before anything that follows is sent.
+    Decided(Box<Decision>),
+    /// Note behind it that the server may forget its replies to changes below this number, before anything that follows is sent.
+    Answered(u64),
     /// Keep this change aside, for this reason: the server does not have it, and will not get it.
     Keep(Record, String),
     /// All are answered, and the server's disk has them.
@@ -61,9 +66,46 @@ pub struct Decided {
     boot: BootId,
     redo: Redo,
     heard: Option<Heard>,
+    /// The server knows its replies to changes from this number on.
+    answered: u64,
+    noted: Option<Noted>,
+}
+
+/// What was done of what another process had decided.
+#[derive(Debug)]
+struct Noted {
+    /// Gives the same numbers as the other.
+    redo: Redo,
+    touched: Touched,
+    seen: u64,
 }
 
 impl Decided {
+    /// What another process had decided, and died: `redo` gives numbers from [`Decision::next`] on, and has learned all changes.
+    ///
+    /// # Errors
+    /// It was about another journal.
+    pub fn noted(decision: &Decision, mut redo: Redo) -> Result<Decided, Unlike> {
+        redo.decide(&decision.names)?;
+        redo.compare(&decision.objects, decision.seen);
+        let noted = Noted { redo: redo.clone(), touched: Touched::default(), seen: decision.seen };
+        let (boot, answered) = (decision.boot, decision.answered);
+        Ok(Decided { boot, redo, heard: None, answered, noted: Some(noted) })
+    }
+
+    /// Takes the changes that another process was doing again once more, in their order, with what the server's ledger says.
+    ///
+    /// # Errors
+    /// It was about another journal.
+    pub fn take(&mut self, record: &Record, terms: Terms) -> Result<(), Unlike> {
+        match &mut self.noted {
+            Some(Noted { redo, touched, .. }) => {
+                redo.is_done_below(record, terms.ledger.unwrap_or_default(), touched)
+            }
+            None => Ok(()),
+        }
+    }
+
     /// Whether it is for the server with this boot id.
     pub fn is_at(&self, boot: BootId) -> bool {
         self.boot == boot
@@ -76,6 +118,8 @@ enum Phase {
     Names,
     /// When their objects were changed is looked at.
     Objects,
+    /// The same, of what another process has decided.
+    ObjectsAgain,
     /// Changes go out.
     Moves,
     /// All of them are on the server's disk; what became of their objects is looked at.
@@ -100,6 +144,12 @@ pub struct Bring {
     /// The latest time of change that the server has told.
     seen: u64,
     looks: Looks,
+    /// What the names were found to be.
+    names: BTreeMap<TreePath, Found>,
+    /// What was done already by another process.
+    done_before: Option<Noted>,
+    /// It is noted that the server may have forgotten its replies to changes below this number.
+    noted: u64,
     /// What is told to a client that lives.
     heard: Option<Heard>,
     became: Option<Became>,
@@ -119,6 +169,9 @@ impl Bring {
             done: 0,
             seen: 0,
             looks: Looks::default(),
+            names: BTreeMap::new(),
+            done_before: None,
+            noted: 0,
             heard: None,
             became: None,
             acts: VecDeque::new(),
@@ -151,10 +204,19 @@ impl Bring {
     /// # Errors
     /// Nothing may be sent.
     pub fn go_on(decided: Decided, terms: Terms) -> Result<Bring, Fault> {
-        let Decided { redo, heard, .. } = decided;
+        let Decided { redo, heard, answered, noted, .. } = decided;
         // What was heard of is not sent again, and what was not has its reply in the server's ledger.
-        let replay = Replay::new(terms, false, heard.as_ref().map(|heard| heard.floor))?;
+        let floor = heard.as_ref().map_or(answered, |heard| heard.floor);
+        let replay = Replay::new(terms, false, Some(floor))?;
         let mut bring = Bring::new(terms.boot, replay, Phase::Moves);
+        bring.noted = answered;
+        if noted.is_some() {
+            (bring.phase, bring.done_before) = (Phase::ObjectsAgain, noted);
+            bring.looks.begin(redo.looks_again());
+            bring.redo = Some(redo);
+            bring.look_on()?;
+            return Ok(bring);
+        }
         (bring.decided, bring.redo, bring.heard) = (Some(redo.clone()), Some(redo), heard);
         Ok(bring)
     }
@@ -177,7 +239,8 @@ impl Bring {
 
     /// The connection broke, or the server's disk failed: what is to go on over another one; `None`: it begins anew there.
     pub fn broken(self) -> Option<Decided> {
-        Some(Decided { boot: self.boot, redo: self.decided?, heard: self.heard })
+        let answered = self.noted.max(self.replay.told());
+        Some(Decided { boot: self.boot, redo: self.decided?, heard: self.heard, answered, noted: None })
     }
 
     /// What a client that lives is told, once all is done.
@@ -208,7 +271,10 @@ impl Bring {
                     heard.floor = heard.floor.max(self.replay.answered_below());
                 }
             }
-            (Event::Received(body), Phase::Names | Phase::Objects | Phase::Afterwards(_)) => {
+            (
+                Event::Received(body),
+                Phase::Names | Phase::Objects | Phase::ObjectsAgain | Phase::Afterwards(_),
+            ) => {
                 self.looks.received(body)?;
                 self.look_on()?;
             }
@@ -234,12 +300,24 @@ impl Bring {
         {
             match self.phase {
                 Phase::Names => {
-                    redo.decide(&self.looks.found()).map_err(Unfit::Unlike)?;
+                    self.names = self.looks.found();
+                    redo.decide(&self.names).map_err(Unfit::Unlike)?;
                     self.looks.begin(redo.targets());
                     self.phase = Phase::Objects;
                 }
                 Phase::Objects => {
-                    redo.compare(&self.looks.found(), self.seen);
+                    let (names, objects) = (std::mem::take(&mut self.names), self.looks.found());
+                    redo.compare(&objects, self.seen);
+                    let (boot, next, seen) = (self.boot, redo.end(), self.seen);
+                    let decision = Decision { boot, next, seen, names, objects, answered: 0 };
+                    self.acts.push_back(Act::Decided(Box::new(decision)));
+                    self.decided = Some(redo.clone());
+                    self.phase = Phase::Moves;
+                }
+                Phase::ObjectsAgain => {
+                    if let Some(Noted { touched, seen, .. }) = self.done_before.take() {
+                        redo.refresh(&self.looks.found(), seen, &touched);
+                    }
                     self.decided = Some(redo.clone());
                     self.phase = Phase::Moves;
                 }
@@ -290,6 +368,11 @@ impl Bring {
     }
 
     fn follow(&mut self) -> Result<(), Fault> {
+        let told = self.replay.told();
+        if self.redo.is_some() && told > self.noted {
+            self.noted = told;
+            self.acts.push_back(Act::Answered(told));
+        }
         while let Some(action) = self.replay.poll() {
             match action {
                 Action::Send(frame) => self.acts.push_back(Act::Send(frame)),

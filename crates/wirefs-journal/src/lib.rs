@@ -5,6 +5,7 @@
 //!  DIRECTORY/            one for each session
 //!    lock                held while a mount uses the journal
 //!    00000001.journal …  segments: a header, then changes and notes behind each other; the oldest goes first
+//!    decided             what is being done again at a server whose machine was started again
 //! ```
 //!
 //! *Holds*: nothing is believed whose checksum is wrong; of a damaged journal all changes before the damage are had, in order, and none
@@ -43,6 +44,7 @@
 
 pub mod bring;
 pub mod change;
+pub mod decision;
 pub mod entry;
 pub mod header;
 pub mod limits;
@@ -55,6 +57,7 @@ pub mod survey;
 pub mod told;
 
 pub use bring::{Act, Became, Bring, Course, Decided, Fate, Fault};
+pub use decision::Decision;
 pub use entry::{Entry, Record};
 pub use header::{Header, HeaderFault};
 pub use live::{Figures, Live, Misuse, Placed};

@@ -15,6 +15,7 @@ mod afterwards;
 mod cut;
 mod deed;
 mod names;
+mod resumed;
 
 use crate::change;
 use crate::entry::Record;
@@ -22,6 +23,7 @@ use crate::told::Told;
 use cut::Cut;
 use deed::Deed;
 use names::{Holder, Key, Names, Node};
+pub use resumed::Touched;
 use std::collections::{BTreeMap, BTreeSet};
 use wirefs_op::message::put::{PutMode, Tput};
 use wirefs_op::message::target::{NOFD, Target};

@@ -194,6 +194,11 @@ impl Replay {
         self.numbers.first().copied().or(self.implied).unwrap_or_default()
     }
 
+    /// The server was told, or is about to be, that all replies to changes with lower numbers have come.
+    pub fn told(&self) -> u64 {
+        self.told
+    }
+
     /// Hands out what is to be done, in order.
     pub fn poll(&mut self) -> Option<Action> {
         self.actions.pop_front()

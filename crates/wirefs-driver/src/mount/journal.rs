@@ -7,6 +7,7 @@
 //! A disk that fails takes the journal away and nothing else: the mount goes on, and answers changes when the server has them.
 
 mod again;
+mod decided;
 mod group;
 mod kept;
 mod late;

@@ -38,10 +38,11 @@ impl Course {
     ) -> Course {
         // It may have done changes of which nobody heard.
         let is_other = terms.boot != header.boot;
-        if decided == Some(terms.boot) || is_other && terms.is_void() {
+        if is_other && (decided == Some(terms.boot) || terms.is_void()) {
             return Course::Again;
         }
-        // Above all numbers of the journal are only those of another process that did it again, and did not come to its end.
+        // Above all numbers of the journal are only those of another process that did it again, and did not come to its end; and what it had
+        // found is not noted, or was by another run of the kernel.
         if is_other && terms.ledger.is_some_and(|ledger| ledger > survey.end()) {
             return Course::Nothing(Unfit::Unknown);
         }

@@ -69,6 +69,11 @@ fn serve(bring: &mut Bring, has: &mut bool, looks_max: u32) -> (Vec<&'static str
         }
         let frame = match bring.poll() {
             Some(Act::Send(frame)) => frame,
+            Some(Act::Decided(_) | Act::Answered(_)) => continue,
+            Some(Act::Keep(..)) => {
+                asked.push("kept");
+                continue;
+            }
             Some(Act::Done(outcome)) => return (asked, Some(outcome)),
             other => panic!("{other:?} after {asked:?}"),
         };
@@ -133,4 +138,73 @@ fn what_breaks_before_it_is_decided_begins_anew() {
     let mut bring = Bring::again(learned(), u64::MAX, terms(1), Some(1)).unwrap();
     assert_eq!(serve(&mut bring, &mut has, 0).1, None);
     assert!(bring.broken().is_none() && !has);
+}
+
+/// What a process has noted that ended after so many frames of changes. The latest time of change that it had been told is `seen`.
+fn ends_in_the_midst(frames_max: usize, seen: u64) -> Vec<u8> {
+    let mut bring = Bring::again(learned(), seen, terms(1), None).unwrap();
+    let (mut noted, mut frames, mut records) = (Vec::new(), 0, VecDeque::from([record()]));
+    while frames <= frames_max {
+        if bring.wants_record() {
+            bring.handle(records.pop_front().map_or(Event::End, Event::Record)).unwrap();
+        }
+        match bring.poll() {
+            Some(Act::Decided(decision)) => noted = decision.encode(RUN),
+            Some(Act::Answered(below)) => noted.extend(Decision::answered(below)),
+            Some(Act::Send(frame)) => match Request::decode(frame.to_body()).unwrap() {
+                (tag, Request::Get(_)) => {
+                    let reply = Reply::Error(Rerror::from(Errno::NotFound));
+                    bring.handle(Event::Received(reply.encode(tag).to_body())).unwrap();
+                }
+                _ => {
+                    assert!(!noted.is_empty(), "it is noted before anything is sent");
+                    frames += 1;
+                }
+            },
+            other => panic!("{other:?}"),
+        }
+    }
+    noted
+}
+
+const RUN: u64 = 77;
+
+/// Another one goes on, at a server whose ledger says this.
+fn goes_on(noted: &[u8], ledger: u64) -> Bring {
+    let decision = Decision::decode(noted, RUN).expect("what was noted");
+    assert!(decision.is_begun_at(terms(ledger)) && !decision.is_begun_at(terms(1)));
+    let mut redo = Redo::new(ROOT, decision.next);
+    redo.learn(&record(), Told::default()).unwrap();
+    let mut decided = Decided::noted(&decision, redo).unwrap();
+    decided.take(&record(), terms(ledger)).unwrap();
+    Bring::go_on(decided, terms(ledger)).unwrap()
+}
+
+// S-77
+#[test]
+fn what_a_process_was_doing_again_that_died_another_one_goes_on_with() {
+    // Before the change was sent, and after the server has done it.
+    for (frames, is_done) in [(0, false), (1, true)] {
+        let mut bring = goes_on(&ends_in_the_midst(frames, 0), if is_done { 4 } else { 3 });
+        let mut has = is_done;
+        let (asked, ended) = serve(&mut bring, &mut has, 9);
+        assert!(has && !asked.contains(&"kept"), "{asked:?}");
+        let outcome = ended.unwrap();
+        // Its reply is in the ledger, and says whether it was refused.
+        assert_eq!((outcome.sent, outcome.skipped), if is_done { (0, 1) } else { (1, 0) }, "{asked:?}");
+    }
+}
+
+// S-77
+#[test]
+fn what_others_have_made_since_a_process_died_that_did_changes_again_is_left_alone() {
+    let mut bring = goes_on(&ends_in_the_midst(0, 0), 3);
+    let mut has = true;
+    let (asked, ended) = serve(&mut bring, &mut has, 9);
+    assert!(ended.is_some() && asked.contains(&"kept") && !asked.contains(&"Put"), "{asked:?}");
+}
+
+#[test]
+fn what_was_noted_by_another_run_of_the_kernel_is_not_gone_on_with() {
+    assert_eq!(Decision::decode(&ends_in_the_midst(1, 0), RUN + 1), None);
 }

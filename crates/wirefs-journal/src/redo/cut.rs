@@ -63,7 +63,7 @@ fn apply(state: &mut State, deed: &Deed) {
 }
 
 /// The path of a name, while its directory has one.
-fn path(state: &State, key: &Key) -> Option<TreePath> {
+pub(super) fn path(state: &State, key: &Key) -> Option<TreePath> {
     let dir = if key.0 == ROOT { TreePath::root() } else { state.path(key.0)? };
     dir.join(&key.1)
 }

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 use wirefs_client::{Again, Attachment, Client, Lane, Redone};
 use wirefs_journal::replay::Event;
-use wirefs_journal::{Act, Bring, Course, Fate, Fault, Record, Redo, Terms, Unfit, Unlike};
+use wirefs_journal::{Act, Bring, Course, Decision, Fate, Fault, Record, Redo, Terms, Unfit, Unlike};
 use wirefs_op::message::recall::{RESTS, Trecalled};
 use wirefs_op::{FileId, NOTAG, Request, Time};
 use wirefs_server::ConnectionKey;
@@ -87,6 +87,7 @@ impl World {
         let Some(left) = &mut ahead.left else { return Err(Unfit::Unknown.into()) };
         let is_certain = left.header.run == ahead.kernel_run && !std::mem::replace(&mut left.is_tried, true);
         let decided = left.decided.take().filter(|decided| decided.is_at(terms.boot));
+        let decided = decided.or_else(|| left.noted(root, terms, ahead.kernel_run));
         let at = decided.as_ref().map(|_| terms.boot);
         let survey = left.survey().0;
         match (Course::of(&survey, &left.header, terms, is_certain, at), decided) {
@@ -168,6 +169,12 @@ impl World {
             let (connection, act) = (*connection, bring.poll());
             match act {
                 None => return,
+                Some(Act::Decided(decision)) => {
+                    self.note_decided(|noted, run| *noted = decision.encode(run));
+                }
+                Some(Act::Answered(below)) => {
+                    self.note_decided(|noted, _| noted.extend(Decision::answered(below)));
+                }
                 Some(Act::Send(frame)) => {
                     let body = frame.to_body();
                     self.note_request(SEAT, &body);
@@ -185,6 +192,15 @@ impl World {
                     self.fail(format!("what was brought is not on the server's disk: {errno}"));
                 }
             }
+        }
+    }
+
+    /// Beside the journal that is brought.
+    fn note_decided(&mut self, note: impl FnOnce(&mut Vec<u8>, u64)) {
+        let Some(ahead) = &mut self.ahead else { return };
+        let run = ahead.kernel_run;
+        if let Some(journal) = ahead.left.as_mut().or(ahead.journal.as_mut()) {
+            note(&mut journal.noted, run);
         }
     }
 
@@ -206,6 +222,7 @@ impl World {
             if let Some(journal) = &mut ahead.journal {
                 journal.is_torn = false;
                 journal.header.boot = boot;
+                journal.noted.clear();
             }
             let Some(became) = bringing.bring.take_became() else {
                 return self.fail("a mount that lives is not told what became of its changes".into());
@@ -249,12 +266,17 @@ impl World {
 
     /// Nothing is sent: only where the server's machine lost power may that be, and it is told.
     fn cannot_bring(&mut self, fault: Fault) {
+        let run = self.ahead.as_ref().map_or(0, |ahead| ahead.kernel_run);
         let journals = self.ahead.iter().flat_map(|ahead| ahead.left.iter().chain(&ahead.journal));
-        let is_torn = journals.into_iter().any(|journal| journal.is_torn);
+        let torn = journals.filter(|journal| journal.is_torn).collect::<Vec<_>>();
         let may_be = match fault {
             Fault::Unfit(Unfit::Unlike(Unlike::Several | Unlike::Others)) => true,
-            // Who was doing it again died in the midst.
-            Fault::Unfit(Unfit::Unknown | Unfit::Unlike(_)) => is_torn,
+            // Who was doing it again died in the midst, and what that one had noted with it.
+            Fault::Unfit(Unfit::Unknown) => {
+                torn.iter().any(|journal| Decision::decode(&journal.noted, run).is_none())
+            }
+            // What was made again is half there.
+            Fault::Unfit(Unfit::Unlike(_)) => !torn.is_empty(),
             _ => false,
         };
         if !may_be {

@@ -4,8 +4,8 @@ use bytes::Bytes;
 use wirefs_client::{Note, Said};
 use wirefs_journal::bring::nanos;
 use wirefs_journal::entry::NOT_ALONE;
-use wirefs_journal::{Decided, Entry, Header, Record, Rest, Scan, Survey, Told};
-use wirefs_op::{Frame, Request};
+use wirefs_journal::{Decided, Decision, Entry, Header, Record, Redo, Rest, Scan, Survey, Terms, Told};
+use wirefs_op::{FileId, Frame, Request};
 
 pub(crate) struct Journal {
     pub(super) header: Header,
@@ -20,6 +20,8 @@ pub(crate) struct Journal {
     pub(super) decided: Option<Decided>,
     /// Who was doing its changes again died in the midst.
     pub(super) is_torn: bool,
+    /// What that one has noted.
+    pub(super) noted: Vec<u8>,
 }
 
 impl Journal {
@@ -34,6 +36,7 @@ impl Journal {
             is_tried: false,
             decided,
             is_torn: false,
+            noted: Vec::new(),
         }
     }
 
@@ -108,6 +111,19 @@ impl Journal {
         let scan = Scan { header: self.header.clone(), entries, rest: Rest::Blank };
         let taken = survey.take(self.header.segment, Ok(scan)).unwrap_or_default();
         (survey, taken.records)
+    }
+
+    /// What another process was doing again at the server, where that can be gone on with in this run of the client's kernel.
+    pub(super) fn noted(&self, root: FileId, terms: Terms, run: u64) -> Option<Decided> {
+        let decision = Decision::decode(&self.noted, run).filter(|decision| decision.is_begun_at(terms))?;
+        let (survey, records) = self.survey();
+        let mut redo = Redo::new(root, decision.next);
+        for record in &records {
+            redo.learn_of(&survey, record).ok()?;
+        }
+        let mut decided = Decided::noted(&decision, redo).ok()?;
+        records.iter().try_for_each(|record| decided.take(record, terms)).ok()?;
+        Some(decided)
     }
 
     /// How many changes are needed.

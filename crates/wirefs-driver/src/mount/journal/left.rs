@@ -121,6 +121,11 @@ impl Left {
         Ok(Left { dir: dir.to_path_buf(), claim: None, survey })
     }
 
+    /// Where it is.
+    pub(super) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
     /// Whose it is; `None` where not even that can be read.
     pub(super) fn header(&self) -> Option<&Header> {
         self.survey.header.as_ref()

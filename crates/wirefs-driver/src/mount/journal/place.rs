@@ -3,8 +3,10 @@
 //! ```text
 //!  DIR/SOURCE/SESSION/lock
 //!  DIR/SOURCE/SESSION/00000001.journal …
+//!  DIR/SOURCE/SESSION/decided              while changes are done again
 //! ```
 
+use super::decided;
 use super::left::journals_of;
 use super::recover::Progress;
 use std::fs::DirBuilder;
@@ -125,6 +127,7 @@ impl Claim {
             std::fs::remove_file(path)?;
         }
         let dir = self.dir();
+        decided::forget(dir);
         std::fs::remove_file(dir.join("lock"))?;
         std::fs::remove_dir(dir)?;
         // Other sessions may be there.

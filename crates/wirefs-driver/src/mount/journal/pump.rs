@@ -1,6 +1,7 @@
 //! Moving changes out of a journal to the server, over a connection of their own.
 
-use super::left::Segments;
+use super::decided::Notes;
+use super::left::{Left, Segments};
 use super::quarantine::Quarantine;
 use super::recover::{Progress, Stays};
 use bytes::Bytes;
@@ -31,6 +32,7 @@ pub(super) struct Pump {
     /// Told each time that something came.
     heard: mpsc::Sender<()>,
     segments: Segments,
+    notes: Notes,
     waiting: VecDeque<Record>,
     tell: fn(Progress),
     of: u64,
@@ -39,13 +41,16 @@ pub(super) struct Pump {
 }
 
 impl Pump {
-    pub(super) fn new(carrier: Carrier, segments: Segments, tell: fn(Progress), of: u64) -> io::Result<Pump> {
+    /// For the changes of a journal.
+    pub(super) fn new(carrier: Carrier, left: &Left, tell: fn(Progress)) -> io::Result<Pump> {
+        let (segments, notes) = (left.segments()?, Notes::of(left.dir()));
+        let (of, _) = left.survey.needed_from(0);
         let Carrier { source, sink, closer, .. } = carrier;
         let (on_lost, heard) = (closer.clone(), watch(closer.clone(), PATIENCE)?);
         let outbox = Outbox::start(sink, closer.clone(), move |_| on_lost.close());
         let begun = Instant::now();
         let waiting = VecDeque::new();
-        Ok(Pump { source, outbox, closer, heard, segments, waiting, tell, of, begun, told: begun })
+        Ok(Pump { source, outbox, closer, heard, segments, notes, waiting, tell, of, begun, told: begun })
     }
 
     /// Waits for a message.
@@ -72,6 +77,8 @@ impl Pump {
             while let Some(act) = bring.poll() {
                 match act {
                     Act::Send(frame) => self.outbox.push(frame, Class::Bulk),
+                    Act::Decided(decision) => self.notes.decided(&decision),
+                    Act::Answered(below) => self.notes.answered(below),
                     Act::Keep(record, why) => quarantine.keep(&record, &why)?,
                     Act::Done(outcome) => {
                         (self.tell)(Progress { done: self.of, of: self.of, since: self.begun.elapsed() });

@@ -308,6 +308,7 @@ impl Recovery<'_> {
         let terms = Terms { ledger: attachment.ledger, boot: attachment.boot };
         let is_certain = is_first && header.run == kernel_run();
         let decided = self.decided.take().filter(|decided| decided.is_at(terms.boot));
+        let decided = decided.or_else(|| again::noted(&self.left, header.root, terms));
         let at = decided.as_ref().map(|_| terms.boot);
         let begun = match (Course::of(&self.left.survey, header, terms, is_certain, at), decided) {
             (Course::AsTheyAre(replay), _) => {
@@ -332,8 +333,7 @@ impl Recovery<'_> {
     }
 
     fn pump(&self, attached: Attached) -> Result<Pump, Stays> {
-        let (of, _) = self.left.survey.needed_from(0);
-        Ok(Pump::new(attached.carrier, self.left.segments()?, self.journal.tell, of)?)
+        Ok(Pump::new(attached.carrier, &self.left, self.journal.tell)?)
     }
 }
 

@@ -7,7 +7,7 @@ use super::left::Left;
 use super::pump::Pump;
 use super::quarantine::Quarantine;
 use super::recover::{Stays, keep_aside};
-use super::{Journal, again, tell};
+use super::{Journal, again, decided, tell};
 use crate::mount::handshake::Attached;
 use std::path::PathBuf;
 use wirefs_client::{Again, Redone};
@@ -53,8 +53,7 @@ impl Journal {
         }
         let left = Left::own(&dir)?;
         let terms = Terms { ledger: attached.attachment.ledger, boot: attached.attachment.boot };
-        let (of, _) = left.survey.needed_from(0);
-        let mut pump = Pump::new(attached.carrier, left.segments()?, |_| {}, of)?;
+        let mut pump = Pump::new(attached.carrier, &left, |_| {})?;
         let redone = self.pumped(&left, &header, terms, &mut pump, begun);
         match &redone {
             Ok(_) | Err(Stays::Unfit(_)) => pump.rest(),
@@ -104,7 +103,11 @@ impl Journal {
 
     /// What follows is for the server with this boot id, whose disk has all that went before; false: the journal fails now.
     pub(in crate::mount) fn turn(&self, boot: BootId) -> bool {
-        self.with(|writer, group| writer.turn(boot, group))
+        let is_turned = self.with(|writer, group| writer.turn(boot, group));
+        if let Ok((_, dir)) = self.place() {
+            decided::forget(&dir);
+        }
+        is_turned
     }
 
     /// It cannot be told what the server's machine has lost: all that its disk may not have is kept.
@@ -117,6 +120,7 @@ impl Journal {
         };
         keep_aside(&Left::own(&dir)?, &mut quarantine, Some(unfit))?;
         quarantine.settle()?;
+        decided::forget(&dir);
         let (count, dir) = (quarantine.count(), quarantine.dir().display());
         tell(&format!(
             "the server's machine was started again, and what it has lost is NOT carried out again: {stays}; {count} changes that its disk \

@@ -150,13 +150,30 @@ fn what_a_servers_machine_lost_is_sent_again_under_numbers_of_its_own() {
     }
 }
 
-#[test]
-fn what_was_sent_again_in_part_is_not_taken_for_done() {
+/// Who sent it again ended after the first change.
+fn ended_in_the_midst() -> Stage {
     let stage = started_again();
     stage.server.with(|state| (state.breaks_after, state.dials_left) = (Some(1), Some(1)));
     assert!(matches!(stays(&stage), Stays::Connect(_)));
     assert_eq!(stage.server.numbers(), [5]);
     stage.server.with(|state| state.dials_left = None);
+    stage
+}
+
+#[test]
+fn what_was_sent_again_in_part_the_next_one_goes_on_with() {
+    let stage = ended_in_the_midst();
+    let brought = brought(&stage);
+    assert_eq!((brought.unfit, brought.aside), (None, 0));
+    assert_eq!(brought.outcome, Outcome { sent: 2, skipped: 1, ..Outcome::default() });
+    assert_eq!(stage.server.numbers(), [5, 6, 7], "nothing twice");
+    assert!(left_journals(&stage.dir.join("journal")).is_empty());
+}
+
+#[test]
+fn what_was_sent_again_in_part_is_not_taken_for_done_where_it_is_not_noted() {
+    let stage = ended_in_the_midst();
+    decided::forget(&stage.only_journal());
     let brought = brought(&stage);
     assert_eq!((brought.unfit, brought.aside), (Some(Unfit::Unknown), 3));
     assert_eq!(stage.server.numbers(), [5], "nothing twice");

@@ -1,0 +1,51 @@
+use super::*;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU32, Ordering};
+use wirefs_op::message::version::BootId;
+
+/// A directory that goes.
+struct Dir(PathBuf);
+
+impl Dir {
+    fn new() -> Dir {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let dir = std::env::temp_dir().join(format!("wirefs-decided-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        Dir(dir)
+    }
+}
+
+impl Drop for Dir {
+    fn drop(&mut self) {
+        let _gone = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn decision(answered: u64) -> Decision {
+    let (names, objects) = (BTreeMap::new(), BTreeMap::new());
+    Decision { boot: BootId(3), next: 9, seen: 1, names, objects, answered }
+}
+
+#[test]
+fn it_is_written_anew_each_time_and_gone_on_with_over_other_connections() {
+    let dir = Dir::new();
+    assert_eq!(noted(&dir.0), None);
+    let mut notes = Notes::of(&dir.0);
+    notes.decided(&decision(0));
+    notes.answered(12);
+    assert_eq!(noted(&dir.0), Some(decision(12)));
+    Notes::of(&dir.0).answered(20);
+    assert_eq!(noted(&dir.0), Some(decision(20)));
+    Notes::of(&dir.0).decided(&decision(0));
+    assert_eq!(noted(&dir.0), Some(decision(0)));
+    forget(&dir.0);
+    assert_eq!(noted(&dir.0), None);
+}
+
+#[test]
+fn what_could_not_be_noted_from_its_beginning_tells_nothing() {
+    let dir = Dir::new();
+    Notes::of(&dir.0).answered(20);
+    assert_eq!((noted(&dir.0), std::fs::read_dir(&dir.0).unwrap().count()), (None, 0));
+}
