@@ -9,11 +9,13 @@ mod ether;
 mod figures;
 mod registry;
 mod segment;
+mod ways;
 
 pub use dial::{NodeDial, Taken};
 pub use ether::{CardNetwork, NodeEther, Via, card_networks};
 pub use registry::EtcdPlace;
 pub use segment::SegmentError;
+pub use ways::Way;
 
 use registry::Registry;
 use segment::Segment;
@@ -92,6 +94,8 @@ struct Shared {
     is_over: AtomicBool,
     name_taken: Mutex<Option<NodeKey>>,
     share: Option<PathBuf>,
+    /// The cards that were named.
+    cards: Vec<String>,
     ether: Option<NodeEther>,
     registry: Option<Registry>,
 }
@@ -104,7 +108,7 @@ impl NodeHost {
     pub fn start(plan: NodePlan) -> Result<Arc<NodeHost>, SegmentError> {
         let segment = Segment::open(plan.listen, &plan.cards, &plan.peers)?;
         let share = plan.export.as_ref().map(|(_, path)| path.clone());
-        let ether = plan.ether.clone();
+        let (ether, cards) = (plan.ether.clone(), plan.cards.clone());
         let key = NodeKey(*plan.identity.public_key().raw());
         let registry = plan.registry.clone().map(|place| Registry::new(place, key));
         let node = Node::new(config(plan, &segment)?).ok_or(SegmentError::Key)?;
@@ -116,6 +120,7 @@ impl NodeHost {
             is_over: AtomicBool::new(false),
             name_taken: Mutex::new(None),
             share,
+            cards,
             ether,
             registry,
         });
@@ -190,6 +195,11 @@ impl NodeHost {
         let view = node.find(key).filter(|view| view.state.is_up())?;
         let ways = ether.ways_to(view.record);
         (!ways.is_empty()).then(|| (ether.cards.clone(), ways))
+    }
+
+    /// Our cards and their networks, as they are now; none where the system does not tell.
+    fn networks(&self) -> Vec<CardNetwork> {
+        card_networks(&self.shared.cards).unwrap_or_default()
     }
 
     /// Where a node can be reached now, the best first.

@@ -1,5 +1,6 @@
 //! Reaching a node of the table, wherever it is by then: over Ethernet or TLS.
 
+use super::ways::{Way, Ways};
 use super::{NodeHost, Via};
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,6 +25,7 @@ pub struct NodeDial {
     identity: Arc<Identity>,
     via: Via,
     last: Mutex<Last>,
+    ways: Ways,
 }
 
 /// What came of the last dial.
@@ -42,6 +44,8 @@ pub struct Taken {
     pub carrier: Option<&'static str>,
     /// Its ways, where it has several.
     pub paths: Vec<PathStatus>,
+    /// The cards and addresses that its connections go over, and went over until they broke, where it is TLS.
+    pub ways: Vec<Way>,
     /// Why it was not Ethernet, where that was tried.
     pub no_ether: Option<String>,
 }
@@ -49,7 +53,7 @@ pub struct Taken {
 impl NodeDial {
     /// Will dial this node as `identity`.
     pub fn new(host: Arc<NodeHost>, key: NodeKey, identity: Arc<Identity>, via: Via) -> NodeDial {
-        NodeDial { host, key, identity, via, last: Mutex::default() }
+        NodeDial { host, key, identity, via, last: Mutex::default(), ways: Ways::default() }
     }
 
     /// How the node was reached last.
@@ -58,6 +62,7 @@ impl NodeDial {
         Taken {
             carrier: last.carrier,
             paths: last.ether.as_ref().map(|dial| dial.paths()).unwrap_or_default(),
+            ways: if last.ether.is_none() { self.ways.told() } else { Vec::new() },
             no_ether: last.no_ether.clone(),
         }
     }
@@ -113,10 +118,10 @@ impl NodeDial {
     ) -> Result<Carrier, DialError> {
         let nowhere = io::Error::from(io::ErrorKind::HostUnreachable);
         let mut failure = DialError::Connect { address: "the node".to_owned(), error: nowhere };
-        for socket in self.host.sockets_of(&self.key) {
+        for socket in self.ways.order(self.host.sockets_of(&self.key)) {
             let host = HostPort { host: socket.ip().to_string(), port: socket.port() };
             match dial(&TlsDial::expecting(host, Arc::clone(&self.identity), key, EACH_MAX)) {
-                Ok(carrier) => return Ok(carrier),
+                Ok(carrier) => return Ok(self.ways.taken(socket, &self.host.networks(), carrier)),
                 Err(error) => failure = error,
             }
         }

@@ -5,13 +5,41 @@ use std::io::IsTerminal;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use wirefs_carrier::tls::PublicKey;
-use wirefs_driver::node::{NodeInfo, Taken};
+use wirefs_driver::node::{NodeInfo, Taken, Way};
 use wirefs_node::Liveness;
 
 use super::control::Asked;
 use crate::arguments;
 use crate::status::{Path, bytes, span};
 use crate::terminal::say;
+
+/// A card that connections to a node go over, or went over until they broke.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct ListedWay {
+    /// Ours; empty where the address is in none of our networks.
+    card: String,
+    /// The node's address.
+    remote: String,
+    /// 0: the last one broke.
+    connections: usize,
+}
+
+impl ListedWay {
+    fn of(way: &Way) -> ListedWay {
+        let Way { card, remote, connections } = way;
+        ListedWay { card: card.clone(), remote: remote.to_string(), connections: *connections }
+    }
+
+    fn line(&self) -> String {
+        let card = if self.card.is_empty() { "a router" } else { &self.card };
+        let state = match self.connections {
+            0 => "BROKEN".to_owned(),
+            1 => "1 connection".to_owned(),
+            count => format!("{count} connections"),
+        };
+        format!("\n    way      {card} to {}: {state}", self.remote)
+    }
+}
 
 /// A node as it is listed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -51,6 +79,9 @@ pub(super) struct Listed {
     /// The ways that this carrier takes, where it has several.
     #[serde(default)]
     pub(super) paths: Vec<Path>,
+    /// The cards that its connections go over, where it is reached over TLS.
+    #[serde(default)]
+    pub(super) ways: Vec<ListedWay>,
     /// Why it is not reached over Ethernet, where that was tried.
     #[serde(default)]
     pub(super) no_ether: Option<String>,
@@ -89,6 +120,7 @@ impl Listed {
             cards: record.cards.iter().map(|card| hardware(card.hardware)).collect(),
             via: taken.carrier.map(str::to_owned),
             paths: taken.paths.iter().map(Path::of).collect(),
+            ways: taken.ways.iter().map(ListedWay::of).collect(),
             no_ether: taken.no_ether.clone(),
             registry: None,
             turns: node.is_own.then_some(turns),
@@ -114,7 +146,8 @@ impl Listed {
         let carrier = self.via.as_ref()?;
         let why = self.no_ether.as_ref().map(|why| format!(" (not ether: {why})")).unwrap_or_default();
         let paths = self.paths.iter().map(|path| format!("\n    path     {path}"));
-        Some(format!("  {}: {}, over {carrier}{why}{}", self.name, self.state, paths.collect::<String>()))
+        let below: String = paths.chain(self.ways.iter().map(ListedWay::line)).collect();
+        Some(format!("  {}: {}, over {carrier}{why}{below}", self.name, self.state))
     }
 }
 

@@ -78,6 +78,35 @@ fn two_shared_cards_are_both_taken_and_one_may_be_cut() {
     read_large(&segment, 3);
 }
 
+/// The card of ours over which a node is reached by TLS.
+fn card(segment: &Segment, here: usize, name: &str) -> Option<String> {
+    let row = listed(segment, here, name);
+    let ways = row["ways"].as_array().unwrap();
+    let used = ways.iter().find(|way| way["connections"].as_u64() > Some(0));
+    used.map(|way| way["card"].as_str().unwrap().to_owned())
+}
+
+/// S-89: over TLS, too, a card that dies is no end: the connection is made again over the other one, and that is told.
+#[test]
+fn over_tls_the_other_card_is_taken_when_one_dies() {
+    let segment = pair("tls", true, &["--via", "tls"]);
+    assert_eq!(segment.read(1, "linus2/file"), "of 2\n");
+    assert_eq!(listed(&segment, 1, "linus2")["via"], "tcp+tls");
+    let first = card(&segment, 1, "linus2").unwrap();
+    let cut = |state: &str| match first.as_str() {
+        "eth0" => segment.set_cable(2, state),
+        _ => segment.set_second_cable(2, state),
+    };
+    let other = if first == "eth0" { "eth1" } else { "eth0" };
+    cut("down");
+    read_large(&segment, 1);
+    wait_for("the other card", || card(&segment, 1, "linus2").as_deref() == Some(other));
+    let status = segment.wirefs(1, &["status"]).succeeds();
+    assert!(status.contains(&format!("way      {other} to 10.7")), "{status}");
+    cut("up");
+    read_large(&segment, 2);
+}
+
 /// S-89: one shared card is left to TLS, unless Ethernet is asked for.
 #[test]
 fn one_shared_card_is_left_to_tls_unless_ether_is_asked_for() {
