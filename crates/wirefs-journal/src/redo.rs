@@ -34,12 +34,18 @@ use wirefs_op::{Errno, FileId, Kind, Request, TreePath};
 /// Why a change is kept aside whose object, or whose name, somebody else may have used since.
 const CHANGED_LATER: &str = "the server's machine was started again, and what it has there was changed later";
 
+/// Why a change is kept aside whose object was changed by another name before.
+const TWO_NAMES: &str = "the server's machine was started again, and it cannot be told since when its file has had both of its names";
+
 /// Why it cannot be told what the server's disk has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unlike {
     /// The changes contradict each other: others changed the same names between them.
     #[error("the changes are not those of a client that was alone")]
     Journal,
+    /// Two names of one file, both older than the changes, were changed before they were known to be of one.
+    #[error("a file was changed by two names, and it cannot be told since when they are of one file")]
+    Names,
     /// Nothing that the changes did explains what is there.
     #[error("what the server has there now is not what any of the changes left")]
     Server,
@@ -96,6 +102,8 @@ pub struct Redo {
     foreign: BTreeSet<Node>,
     /// Names of what was changed later than the client ever heard, and the objects of which changes of its own may be the reason.
     later: BTreeSet<Key>,
+    /// Changes that cannot be followed, though the server may have done them.
+    unfollowed: BTreeSet<u64>,
     unsure: BTreeSet<Node>,
     /// The number of the next change that is sent.
     next: u64,
@@ -121,6 +129,7 @@ impl Redo {
             cut: None,
             foreign: BTreeSet::new(),
             later: BTreeSet::new(),
+            unfollowed: BTreeSet::new(),
             unsure: BTreeSet::new(),
             next,
             again: BTreeMap::new(),
@@ -141,6 +150,10 @@ impl Redo {
         let deed = match deed::read(&mut self.names, record.number, &request, told.made) {
             // The server would have refused it, and nobody heard so.
             Err(Unlike::Journal) if !told.is_answered => return Ok(()),
+            Err(Unlike::Names) if !told.is_answered => {
+                self.unfollowed.insert(record.number);
+                return Ok(());
+            }
             deed => deed?,
         };
         for (key, holder) in &deed.names {
@@ -235,6 +248,9 @@ impl Redo {
     /// # Errors
     /// It is none that was learned.
     pub fn redo(&mut self, record: &Record) -> Result<Redone, Unlike> {
+        if self.unfollowed.contains(&record.number) {
+            return Ok(Redone::Aside(TWO_NAMES));
+        }
         let (Some(cut), Some(known)) = (&self.cut, self.deeds.get(&record.number)) else {
             // Refused, or of no use without its holder.
             return Ok(Redone::Nothing);

@@ -5,7 +5,7 @@ use super::names::{Holder, Key, Names, Node, ROOT};
 use wirefs_op::message::put::{PutMode, Tput};
 use wirefs_op::message::rename::{EXCHANGE, NOREPLACE, Trename};
 use wirefs_op::message::target::{Place, Target};
-use wirefs_op::{FileId, Request};
+use wirefs_op::{FileId, Request, TreePath};
 
 /// One change, without its data.
 #[derive(Clone, Debug, Default)]
@@ -36,7 +36,7 @@ pub(super) fn read(
         Request::Put(put) => {
             let deed = target(names, &put.target)?;
             // The name goes when the file is closed.
-            Ok(if put.mode.has(PutMode::REMOVE) { unnamed(names, deed) } else { deed })
+            if put.mode.has(PutMode::REMOVE) { unnamed(names, deed, &put.target.path) } else { Ok(deed) }
         }
         Request::Remove(remove) => {
             let (key, removed) = held(names, &remove.place)?;
@@ -84,14 +84,16 @@ fn target(names: &mut Names, target: &Target) -> Result<Deed, Unlike> {
         let of = target.id.and_then(|id| names.by_id(id));
         return Ok(Deed { ids: [of, None], of, is_void: of.is_none(), ..Deed::default() });
     }
-    let node = names.walk(&target.path)?;
-    names.is_called(node, target.id)?;
+    let node = names.walk_to(&target.path, target.id)?;
     Ok(Deed { ids: [target.id.and(Some(node)), None], of: Some(node), ..Deed::default() })
 }
 
-fn unnamed(names: &Names, deed: Deed) -> Deed {
-    let places = deed.of.map(|node| names.now.places(node)).unwrap_or_default();
-    Deed { names: places.into_iter().map(|key| (key, Holder::Nobody)).collect(), of: None, ..deed }
+fn unnamed(names: &mut Names, deed: Deed, path: &TreePath) -> Result<Deed, Unlike> {
+    let Some((parent, name)) = path.split_last() else { return Ok(deed) };
+    let key = (names.walk(&parent)?, name.to_vec());
+    let is_named = deed.of.is_some_and(|node| names.now.holder(&key) == Holder::Object(node));
+    let gone = is_named.then_some((key, Holder::Nobody));
+    Ok(Deed { names: gone.into_iter().collect(), of: None, ..deed })
 }
 
 /// The name was not there before.
@@ -127,6 +129,11 @@ fn create(names: &mut Names, number: u64, put: &Tput, made: Option<FileId>) -> R
         match names.now.holder(&key) {
             // It opened what was there.
             Holder::Object(node) => return Ok(Deed { ids, of: Some(node), ..Deed::default() }),
+            // It opened what has another name too.
+            Holder::Unknown if made.is_some_and(|id| names.old(id).is_some()) => {
+                let node = names.walk_to(&put.target.path, made)?;
+                return Ok(Deed { ids, of: Some(node), ..Deed::default() });
+            }
             // It opened it or made it: whichever, it is there from then on.
             Holder::Unknown | Holder::Nobody => {}
         }

@@ -62,11 +62,6 @@ impl State {
         names.any(|(_, holder)| matches!(holder, Holder::Object(_)))
     }
 
-    /// All names of the object.
-    pub(super) fn places(&self, node: Node) -> Vec<Key> {
-        self.places.get(&node).into_iter().flatten().cloned().collect()
-    }
-
     /// A path of the object; `None`: it has no name.
     pub(super) fn path(&self, node: Node) -> Option<TreePath> {
         let (mut at, mut names) = (node, Vec::new());
@@ -175,8 +170,12 @@ impl Names {
                 self.forgotten.push(node);
                 Ok(())
             }
+            Some(_) if object.id.is_none() && object.made.is_none() && self.old(id).is_some() => {
+                Err(Unlike::Names)
+            }
             Some(_) => Err(Unlike::Journal),
             None if object.id == Some(id) => Ok(()),
+            None if object.id.is_none() && self.old(id).is_some() && !object.is_new => Err(Unlike::Names),
             None if object.id.is_some() || self.by_id.contains_key(&id) => Err(Unlike::Journal),
             None => {
                 self.learn(node, id);
@@ -208,6 +207,27 @@ impl Names {
             };
         }
         Ok(at)
+    }
+
+    /// Who is at a path now, which the client knows by this id. What has another name already, and is older than the changes, had this one
+    /// as well before the first of them.
+    pub(super) fn walk_to(&mut self, path: &TreePath, id: Option<FileId>) -> Result<Node, Unlike> {
+        if let (Some((parent, name)), Some(node)) = (path.split_last(), id.and_then(|id| self.old(id))) {
+            let parent = self.walk(&parent)?;
+            let key = (parent, name.to_vec());
+            if self.now.holder(&key) == Holder::Unknown && !self.directories.contains(&node) {
+                self.directories.insert(parent);
+                self.begins(&key, Holder::Object(node));
+            }
+        }
+        let node = self.walk(path)?;
+        self.is_called(node, id)?;
+        Ok(node)
+    }
+
+    /// What the client meant by an id, if that may have been there before the first change.
+    pub(super) fn old(&self, id: FileId) -> Option<Node> {
+        self.by_id(id).filter(|node| !self.of(*node).is_new)
     }
 
     /// A name in a directory, which the client knows by this id.

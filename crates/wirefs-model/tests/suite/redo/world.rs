@@ -43,6 +43,8 @@ type Seen = (Kind, u32, u32, Bytes, String);
 pub(super) struct World {
     tree: ModelTree,
     dice: Dice,
+    /// What was there from the start.
+    begun: Vec<&'static str>,
     root: FileId,
     /// What each change of the journal has made, and what was made again.
     made: BTreeMap<FileId, u64>,
@@ -82,16 +84,44 @@ fn changes_names(request: &Request) -> bool {
 impl World {
     /// A tree with a directory and two files, which are on the disk.
     pub(super) fn new(seed: u64) -> World {
+        World::with(seed, &["mkdir old", "create old/a", "write old/a", "create k"])
+    }
+
+    /// The same, and both have a second name.
+    pub(super) fn with_twins(seed: u64) -> World {
+        let links = ["link old/a c", "link k old/k"];
+        World::with(seed, &[&["mkdir old", "create old/a", "write old/a", "create k"], &links[..]].concat())
+    }
+
+    fn with(seed: u64, texts: &[&'static str]) -> World {
         let tree = ModelTree::new(BootId(1));
         let root = tree.attach(SESSION, &TreePath::root()).unwrap().root.id;
         let (made, again, sent) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
-        let mut world = World { tree, dice: Dice::new(0), root, made, again, sent };
-        for text in ["mkdir old", "create old/a", "write old/a", "create k"] {
+        let begun = texts.to_vec();
+        let mut world = World { tree, dice: Dice::new(0), begun, root, made, again, sent };
+        for text in texts {
             let request = world.request(text).unwrap();
             world.ask(request).unwrap();
         }
         world.dice = Dice::new(seed);
         world
+    }
+
+    pub(super) fn has_twins(&self) -> bool {
+        self.begun.iter().any(|text| text.starts_with("link"))
+    }
+
+    /// Whether what had two names from the start has two of them still: of one that the changes took a name from, they may never tell that
+    /// it has another.
+    pub(super) fn keeps_twins(&self) -> bool {
+        let start = World::with(0, &self.begun);
+        let twins = start
+            .walk()
+            .into_iter()
+            .filter(|(path, ..)| start.get(path, GetMode::STAT).unwrap().stat.unwrap().nlink == 2);
+        let names = self.walk();
+        let count = |of: FileId| names.iter().filter(|(_, id, _)| *id == of).count();
+        twins.filter(|(.., kind)| *kind == Kind::File).all(|(_, id, _)| count(id) >= 2)
     }
 
     pub(super) fn root(&self) -> FileId {
@@ -250,7 +280,7 @@ impl World {
     /// The tree as a disk has it that lost power: all changes of names up to one, and of the others some. `None`: objects would have
     /// other numbers.
     pub(super) fn lose_power(&mut self, changes: &[Change]) -> Option<World> {
-        let lost = World::new(self.dice.below(1 << 40));
+        let lost = World::with(self.dice.below(1 << 40), &self.begun);
         let named = changes.iter().filter(|change| changes_names(&change.asked)).count();
         let mut kept = self.below(named);
         for change in changes {
