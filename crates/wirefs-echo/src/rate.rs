@@ -14,6 +14,9 @@
 //!                                     └─────────────────────────────  and is not ours to avoid
 //! ```
 //!
+//! A delay that has passed while as much was under way as before was no queue of ours: the decrease is taken back at once, on the
+//! word of what was sent before it (`replies`).
+//!
 //! The rate doubles while the host has no blocks, which an excess could cost; with blocks it grows by a quarter at most, and by
 //! less the more of them there are, so that a queue shows well before it is full. Only what an epoch has proved is admitted, never what is being tried.
 //!
@@ -23,6 +26,8 @@
 //! # Source
 //! Additive increase and multiplicative decrease after Chiu and Jain (1989); the rate that is gone back to is what was
 //! *answered*, as in BBR (Cardwell et al., 2016). That a decrease is tried and undone where it changes nothing is ours.
+
+mod replies;
 
 use std::time::Duration;
 
@@ -64,10 +69,6 @@ const BEYOND_LEAST: f64 = 0.01;
 const RELIABLE: f64 = 0.8;
 /// Part of what was sent that comes back where nothing on the way is too narrow for it; the rest is for what varies.
 const PASSED: f64 = 0.9;
-/// Part of a rate that was decreased whose replies tell that it is still too much.
-const STILL: f64 = 0.95;
-/// Part of a rate that was held whose replies tell, within a few of them, that the way has become narrower.
-const SLOWER: f64 = 0.75;
 /// Part of the rate that must be used for an epoch to prove something about it.
 const LOADED: f64 = 0.75;
 /// Loss above the way's own that counts as a signal.
@@ -82,8 +83,6 @@ const BEYOND_WAIT_MAX: Duration = Duration::from_secs(600);
 const LIGHT: f64 = 0.5;
 /// Epochs one after the other whose delay is not taken for a queue of ours, because little was sent.
 const FOREIGN_DELAYS_MAX: u32 = 8;
-/// Replies one after the other behind a queue that end the search for a rate.
-const QUEUED_REPLIES: u32 = 16;
 /// The slowest rate, in packets a second.
 const RATE_MIN: f64 = 1.0;
 /// A delay that counts as a queue, on the shortest way.
@@ -115,6 +114,14 @@ struct Before {
     is_narrow: bool,
     /// The rate was being found.
     was_finding: bool,
+}
+
+/// What a delay ended, until it is known whether that was a queue.
+#[derive(Clone, Copy, Debug)]
+struct Suspended {
+    rate: f64,
+    stage: Stage,
+    is_beyond: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -152,6 +159,11 @@ pub(crate) struct Governor {
     /// Replies one after the other that came behind a queue, and since when.
     queued_replies: u32,
     queued_since: Time,
+    /// The same of those behind none, after a decrease.
+    calm_replies: u32,
+    calm_since: Time,
+    /// What was before the present decrease, where a delay was its reason.
+    suspended: Option<Suspended>,
     /// It is being tried whether more is answered than what was once too much.
     is_beyond: bool,
     /// By what part the rate grew last.
@@ -183,6 +195,9 @@ impl Governor {
             changed: Time::default(),
             queued_replies: 0,
             queued_since: Time::default(),
+            calm_replies: 0,
+            calm_since: Time::default(),
+            suspended: None,
             is_beyond: false,
             step: 0.0,
             alarm: None,
@@ -283,58 +298,12 @@ impl Governor {
         is_light && self.foreign_delays <= FOREIGN_DELAYS_MAX
     }
 
-    /// Hears how long a reply was on the way. While the rate is being found, a queue ends that at once: what is in it was
-    /// sent a lap ago, and more of it is under way.
-    ///
-    /// Replies behind a queue come at the rate of what made it. A batch that our own machine held up for a moment comes back
-    /// late too, but as fast as it was sent: that ends nothing.
-    ///
-    /// The same ends a rate that was held, where the replies come much more slowly than was sent. All of this holds only while
-    /// all is sent that is allowed (`is_pressed`): else the replies are as slow as what was sent.
-    pub(crate) fn hear(
-        &mut self,
-        arrived: Time,
-        way: Duration,
-        loss: f64,
-        shortest: Duration,
-        is_pressed: bool,
-    ) {
-        let delay = way.saturating_sub(shortest);
-        // What was sent before a decrease says nothing about it.
-        let is_old = matches!(self.stage, Stage::Easing { .. }) && arrived - self.eased < way;
-        if !is_queue(delay, shortest) || !is_pressed || is_old {
-            self.queued_replies = 0;
-            return;
-        }
-        if self.queued_replies == 0 {
-            self.queued_since = arrived;
-        }
-        self.queued_replies += 1;
-        let span = arrived - self.queued_since;
-        let passed = match (self.stage, self.rule) {
-            (_, Rate::Fixed(_)) => return,
-            // It was not enough.
-            (Stage::Easing { .. }, _) => STILL,
-            (Stage::Finding, _) => self.passed(),
-            (Stage::Holding, _) if self.is_beyond => self.passed(),
-            (Stage::Holding, _) => SLOWER,
-        };
-        if self.queued_replies < QUEUED_REPLIES || span < QUEUE_MIN {
-            return;
-        }
-        let answered = f64::from(self.queued_replies - 1) / span.as_secs_f64();
-        self.queued_replies = 0;
-        if answered >= passed * self.current {
-            return;
-        }
-        let (rate, was_finding) = (self.current, self.is_finding());
-        let before = Before { rate, answered, loss, delay, is_queued: true, is_narrow: true, was_finding };
-        self.ease(arrived, before, shortest);
-    }
-
     /// Decreases the rate. Replies that were counted until now are those to what was sent before.
     fn ease(&mut self, now: Time, before: Before, shortest: Duration) {
-        (self.eased, self.queued_replies) = (now, 0);
+        (self.eased, self.queued_replies, self.calm_replies) = (now, 0, 0);
+        let present = Suspended { rate: self.current, stage: self.stage, is_beyond: self.is_beyond };
+        // What was before the first of several decreases counts.
+        self.suspended = before.is_queued.then_some(self.suspended.unwrap_or(present));
         let queue_laps = before.delay.as_secs_f64() / shortest.as_secs_f64().max(1e-6);
         let cut = if before.is_queued { 1.0 - queue_laps / DRAIN_LAPS } else { CUT_LEAST };
         let before = match self.stage {
@@ -350,7 +319,7 @@ impl Governor {
 
     /// Decides after a decrease whether it helped.
     fn settle(&mut self, now: Time, before: Before, loss: f64, delay: Duration) -> Judgement {
-        self.stage = Stage::Holding;
+        (self.stage, self.suspended) = (Stage::Holding, None);
         let was_beyond = std::mem::take(&mut self.is_beyond);
         let has_helped = if before.is_queued {
             delay.as_secs_f64() < before.delay.as_secs_f64() * HELPED

@@ -241,3 +241,36 @@ fn near_host_is_begun_with_few_packets_a_second() {
     governor.begin(16, Duration::from_micros(30));
     assert_eq!(governor.rate(), BEGIN_MAX);
 }
+
+#[test]
+fn delay_that_passes_while_as_much_is_under_way_as_before_costs_no_rate() {
+    let holding = || {
+        let mut world = World::new(100_000);
+        let limit = 10_000.0;
+        world.laps(400, |rate| ((limit / rate).min(1.0), rate.min(limit), LAP));
+        world
+    };
+    // What comes behind the queue, so many a second, with no delay: as fast as was sent, faster than the queue was, as slowly.
+    for (calm, is_back) in [(1.0, true), (0.7, false), (0.3, false)] {
+        let mut world = holding();
+        let before = world.governor.rate();
+        train(&mut world, 4_000.0, true);
+        let eased = world.governor.rate();
+        assert!(eased < before);
+        world.now = world.now + LAP;
+        for nth in 0..64 {
+            let arrived = world.now + Duration::from_secs_f64(f64::from(nth) / (before * calm));
+            world.governor.hear(arrived, LAP, 0.0, LAP, true);
+        }
+        let rate = world.governor.rate();
+        assert_eq!(rate, if is_back { before } else { eased }, "{calm}");
+        // The more was proved to pass, the more is climbed to.
+        world.laps(60, |rate| (1.0, rate, LAP));
+        let rate = world.governor.rate();
+        match calm {
+            0.7 => assert!((0.6..0.75).contains(&(rate / before)), "{rate} of {before}"),
+            0.3 => assert!(rate < 4_000.0, "{rate} of {before}"),
+            _ => assert!(rate >= before, "{rate} of {before}"),
+        }
+    }
+}

@@ -253,3 +253,28 @@ fn near_host_is_soon_sent_the_most() {
     let status = world.echo.status(HOST).unwrap();
     assert_eq!(status.rate, 100_000.0, "{status:?}");
 }
+
+/// A machine between that had something else to do for a moment: what is behind it comes more slowly for so long.
+#[test]
+fn moment_in_which_the_line_is_slow_costs_no_rate() {
+    let mut site = Site::at(ms(10));
+    (site.config.goal_packets, site.config.parked_packets) = (5_000, 1_000);
+    let mut world = World::answering(std::slice::from_ref(&site), 1, adaptive(10_000));
+    world.run(ms(5_000));
+    (0..600).for_each(|number| world.keep(number, 1_416));
+    world.run(ms(5_000));
+    let slow = site.clone().with(|way| {
+        way.rate_bits = Some(2_500 * PACKET_BYTES as u64 * 8);
+        way.queue_bytes = Some(4_000 * PACKET_BYTES as u64);
+    });
+    for moment in 0..5 {
+        world.ways[0].lane.set_profile(slow.way.clone());
+        world.run(ms(15));
+        world.ways[0].lane.set_profile(site.way.clone());
+        world.run(ms(3_000));
+        let status = world.echo.status(HOST).unwrap();
+        assert_eq!(status.rate, 10_000.0, "{moment}: {status:?}");
+    }
+    assert!(world.lost.is_empty(), "{:?}", world.lost);
+    assert_eq!(world.check_all(0..600, 1_416), 600);
+}
