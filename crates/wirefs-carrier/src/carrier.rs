@@ -10,6 +10,7 @@ use wirefs_op::Frame;
 
 use crate::closer::Closer;
 use crate::direct::Direct;
+use crate::gauge::Gauge;
 use crate::lost::CarrierLost;
 use crate::tls::PublicKey;
 
@@ -91,6 +92,11 @@ pub trait FrameSink: Send {
     /// # Errors
     /// The carrier is lost.
     fn wait_writable(&mut self, timeout: Duration) -> Result<bool, CarrierLost>;
+
+    /// Looks at what keeps the connection from sending more, where the kernel says.
+    fn gauge(&self) -> Option<Gauge> {
+        None
+    }
 
     /// The way to the peer by calls, where it is in this process.
     fn direct(&self) -> Option<Arc<dyn Direct>> {

@@ -1,8 +1,11 @@
-//! The one system call that no safe wrapper offers.
-#![expect(unsafe_code, reason = "a socket option that rustix does not name")]
+//! The system calls that no safe wrapper offers.
+#![expect(unsafe_code, reason = "socket options that rustix does not name")]
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
+use std::time::Duration;
+
+use crate::gauge::SendTimes;
 
 /// Sets `TCP_NOTSENT_LOWAT`: the socket counts as not writable while more than `bytes` are queued unsent.
 pub(crate) fn set_notsent_lowat(fd: impl AsFd, bytes: u32) -> io::Result<()> {
@@ -18,4 +21,43 @@ pub(crate) fn set_notsent_lowat(fd: impl AsFd, bytes: u32) -> io::Result<()> {
         )
     };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Offsets in the kernel's `struct tcp_info` (linux/tcp.h), in bytes. It only grows at its end, since Linux 4.10 past these.
+const MIN_RTT_AT: usize = 148;
+const BUSY_AT: usize = 168;
+const RWND_LIMITED_AT: usize = 176;
+const SNDBUF_LIMITED_AT: usize = 184;
+const TCP_INFO_BYTES: usize = 192;
+
+/// Reads `TCP_INFO`; `None` where it is no TCP socket, or an older kernel says less.
+pub(crate) fn tcp_send_times(fd: impl AsFd) -> io::Result<Option<SendTimes>> {
+    let mut info = [0_u8; TCP_INFO_BYTES];
+    let mut length = TCP_INFO_BYTES as libc::socklen_t;
+    // SAFETY: the value points to `length` live bytes that nobody else has, and the kernel writes at most so many.
+    let result = unsafe {
+        libc::getsockopt(
+            fd.as_fd().as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            info.as_mut_ptr().cast(),
+            &raw mut length,
+        )
+    };
+    if result != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    if (length as usize) < TCP_INFO_BYTES {
+        return Ok(None);
+    }
+    let micros = |at: usize| {
+        let bytes = info.get(at..at + 8).and_then(|bytes| bytes.try_into().ok());
+        Duration::from_micros(bytes.map_or(0, u64::from_ne_bytes))
+    };
+    let rtt = info.get(MIN_RTT_AT..MIN_RTT_AT + 4).and_then(|bytes| bytes.try_into().ok());
+    Ok(Some(SendTimes {
+        busy: micros(BUSY_AT),
+        limited: micros(RWND_LIMITED_AT) + micros(SNDBUF_LIMITED_AT),
+        rtt_min: Duration::from_micros(rtt.map_or(0, u32::from_ne_bytes).into()),
+    }))
 }

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::event::PollFlags;
@@ -13,6 +14,7 @@ use super::{Stream, wake};
 use crate::carrier::{FrameSink, SendProgress};
 use crate::closer::Closer;
 use crate::congestion;
+use crate::gauge::Gauge;
 use crate::limits::WRITE_SLICES_MAX;
 use crate::lost::CarrierLost;
 
@@ -112,6 +114,13 @@ impl FrameSink for StreamSink {
                 Err(Errno::PIPE) => return Err(CarrierLost::PeerClosed),
                 Err(errno) => return Err(CarrierLost::Io(errno.into())),
             }
+        }
+    }
+
+    fn gauge(&self) -> Option<Gauge> {
+        match &self.stream {
+            Stream::Socket(fd) => Some(Gauge::new(Arc::clone(fd))),
+            Stream::Pipe(..) => None,
         }
     }
 

@@ -16,6 +16,7 @@ use super::shared::{Shared, State};
 use crate::carrier::{FrameSink, SendProgress};
 use crate::closer::Closer;
 use crate::congestion;
+use crate::gauge::Gauge;
 use crate::lost::CarrierLost;
 use crate::stream::wait;
 
@@ -80,6 +81,10 @@ impl FrameSink for TlsSink {
                 Err(errno) => return Err(CarrierLost::Io(errno.into())),
             }
         }
+    }
+
+    fn gauge(&self) -> Option<Gauge> {
+        Some(Gauge::new(Arc::clone(&self.shared.socket)))
     }
 
     fn wait_writable(&mut self, timeout: Duration) -> Result<bool, CarrierLost> {
