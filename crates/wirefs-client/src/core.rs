@@ -2,6 +2,7 @@
 
 use crate::ahead::Ahead;
 use crate::call::{Answer, Call, CallId, Caller, Invalidate};
+use crate::data_connections::{DataConnections, DataKey};
 use crate::files::Files;
 use crate::host::HostName;
 use crate::leases::Leases;
@@ -77,6 +78,8 @@ pub struct Attachment {
     pub ledger: Option<u64>,
     /// Whether what comes behind a barrier waits for it there.
     pub has_barriers: bool,
+    /// Data connections that it takes beside the first one, at most; 0 where it knows none, or was not asked.
+    pub data_connections: usize,
     /// On what terms it leases; `None` where it does not, or was not asked to.
     pub leases: Option<Terms>,
 }
@@ -88,6 +91,8 @@ pub enum Lane {
     Changes,
     /// The rest: may go first.
     Queries,
+    /// Reads of much data that go over a data connection.
+    Data(DataKey),
 }
 
 /// What a server said of a change.
@@ -148,6 +153,10 @@ pub enum Output {
     /// The server did not take this change of the journal's, or not all of it, though its program has gone on: keep it. Without a
     /// reason nobody knows whether the server has done it.
     Refused(u64, Frame, Option<Errno>),
+    /// Make a data connection to the server, then tell [`Client::data_opened`] or [`Client::data_lost`].
+    OpenData(DataKey),
+    /// Close a data connection; nothing need be told.
+    CloseData(DataKey),
     /// The connection is dead though nobody said so: close it, then report it lost.
     HangUp,
 }
@@ -167,6 +176,7 @@ pub struct Client {
     pub(crate) requests: Requests,
     pub(crate) leases: Leases,
     pub(crate) link: Link,
+    pub(crate) data: DataConnections,
     /// Measures what comes in.
     pub(crate) incoming: Meter,
     /// Measures what goes out.
@@ -211,6 +221,7 @@ impl Client {
             trim: Trim::within(config.cache_bytes_max),
             requests,
             link: Link::new(now),
+            data: DataConnections::default(),
             incoming: Meter::default(),
             outgoing: Meter::default(),
             counters: Counters::default(),
@@ -251,12 +262,25 @@ impl Client {
     /// The server broke the protocol; the connection is of no use any more.
     pub fn receive(&mut self, now: Time, body: Bytes) -> Result<(), Malformed> {
         self.now = now;
+        self.link.heard(now);
+        self.take_in(None, body)
+    }
+
+    /// Takes a message that came over a data connection.
+    ///
+    /// # Errors
+    /// The server broke the protocol; that connection is of no use any more.
+    pub fn receive_data(&mut self, now: Time, key: DataKey, body: Bytes) -> Result<(), Malformed> {
+        self.now = now;
+        if self.data_heard(key) { self.take_in(Some(key), body) } else { Ok(()) }
+    }
+
+    fn take_in(&mut self, over: Option<DataKey>, body: Bytes) -> Result<(), Malformed> {
         self.counters.bytes_in += body.len() as u64 + 4;
         self.counters.frames_in += 1;
-        self.link.heard(now);
         let (tag, reply) = Reply::decode(body)?;
         if let Reply::Recall(recall) = reply {
-            if tag != NOTAG || !self.leases.are_agreed() {
+            if tag != NOTAG || !self.leases.are_agreed() || over.is_some() {
                 return Err(Malformed { what: "a recall of what was never leased", at: 1 });
             }
             self.recalled(recall);
@@ -264,10 +288,17 @@ impl Client {
         }
         if let Reply::Alone(alone) = reply {
             // Also behind the journal's back: who no longer may be ahead still has to say so.
-            if tag != NOTAG || !self.leases.are_agreed() {
+            if tag != NOTAG || !self.leases.are_agreed() || over.is_some() {
                 return Err(Malformed { what: "of being alone where that was not agreed on", at: 1 });
             }
             self.alone_told(alone);
+            return Ok(());
+        }
+        if let Reply::Limited(_) = reply {
+            if tag != NOTAG || self.attachment.data_connections == 0 || over.is_some() {
+                return Err(Malformed { what: "of a limit where that was not agreed on", at: 1 });
+            }
+            self.data_limited();
             return Ok(());
         }
         let last = match &reply {
@@ -281,11 +312,17 @@ impl Client {
             _ => 0,
         };
         self.incoming.delivers(bytes as u64);
-        let outstanding = self.requests.reply(tag, last, bytes)?;
+        let outstanding = self.requests.reply(tag, over, last, bytes)?;
         self.measure(&outstanding, &reply, last);
-        self.answered(outstanding.sent);
+        if over.is_none() {
+            self.answered(outstanding.sent);
+        }
         let before = self.outputs.len();
-        operation::finish(self, outstanding, reply, last);
+        if over.is_some() && outstanding.first_reply && !self.is_no_news(&outstanding.request, &reply) {
+            self.ask_first(outstanding);
+        } else {
+            operation::finish(self, outstanding, reply, last);
+        }
         self.answer_first(before);
         self.go_on_behind();
         self.keep_read();
@@ -333,6 +370,7 @@ impl Client {
         self.names.expire(now);
         self.keep_within_bounds();
         self.watch_link();
+        self.watch_data();
     }
 
     /// When [`Client::tick`] is due.
@@ -450,8 +488,9 @@ impl Client {
 
     pub(crate) fn send_waiting(&mut self) {
         while self.link.is_up() {
+            let over = self.next_goes_over();
             let (arrival, departure) = (self.incoming.departs(self.now), self.outgoing.departs(self.now));
-            let Some((frame, lane)) = self.requests.next(self.now, arrival, departure) else {
+            let Some((frame, lane)) = self.requests.next(self.now, over, arrival, departure) else {
                 break;
             };
             self.transmit(frame, lane);
@@ -461,8 +500,10 @@ impl Client {
     pub(crate) fn transmit(&mut self, frame: Frame, lane: Lane) {
         self.counters.bytes_out += frame.wire_len() as u64;
         self.counters.frames_out += 1;
-        self.link.spoke(self.now);
-        self.leases.asked(self.now);
+        if !matches!(lane, Lane::Data(_)) {
+            self.link.spoke(self.now);
+            self.leases.asked(self.now);
+        }
         self.output(Output::Send(frame, lane));
     }
 

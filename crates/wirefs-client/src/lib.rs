@@ -13,6 +13,7 @@
 mod ahead;
 pub mod call;
 mod core;
+mod data_connections;
 mod files;
 mod host;
 mod leases;
@@ -34,6 +35,7 @@ mod trim;
 
 pub use ahead::LateError;
 pub use core::{Attachment, Client, Config, Lane, Note, Output, Said};
+pub use data_connections::DataKey;
 pub use host::HostName;
 pub use link::LinkState;
 pub use operation::displaced::Conflicts;

@@ -9,7 +9,7 @@ use wirefs_op::{Errno, Request, Time};
 /// Silence, while a reply is due, after which we ask for a sign of life.
 const SILENCE_BEFORE_PING: Duration = Duration::from_secs(2);
 /// Silence, while a reply is due, after which the connection is given up and another is dialled.
-const SILENCE_BEFORE_HANG_UP: Duration = Duration::from_secs(8);
+pub(crate) const SILENCE_BEFORE_HANG_UP: Duration = Duration::from_secs(8);
 
 /// More than this between two ticks, which come twice a second, and the machine slept, or was stopped as virtual machines are. Nobody
 /// could dial meanwhile, so nobody has waited either.
@@ -89,6 +89,7 @@ impl Client {
         }
         self.link.state = LinkState::Down(now);
         self.link.losses += 1;
+        self.data_end();
         self.leases_lost();
         self.alone_lost();
         self.synced.forget();

@@ -1,9 +1,11 @@
 //! The requests under way: tags, what each is for, and those that wait for a tag.
 
 mod again;
+mod bulk;
 mod numbers;
 
 use crate::core::Lane;
+use crate::data_connections::DataKey;
 use crate::operation::Pending;
 use numbers::{Numbers, Turn};
 use std::collections::{BTreeMap, VecDeque};
@@ -22,6 +24,8 @@ pub(crate) struct Outstanding {
     pub(crate) tag: Tag,
     pub(crate) request: Request,
     pub(crate) pending: Pending,
+    /// The data connection that it was sent over; `None`: the first connection.
+    over: Option<DataKey>,
     /// When it was sent, the last time.
     pub(crate) sent: Time,
     /// From when on what its reply tells may be: since it was asked for. Until it was sent, own changes may have been answered that go
@@ -56,11 +60,13 @@ struct Waiting {
     number: Option<u64>,
     /// As of [`Outstanding`].
     told_since: Time,
+    /// It goes over the first connection, though it is a read of much data.
+    is_for_first: bool,
 }
 
 impl Waiting {
     fn new(asked: Time, request: Request, pending: Pending) -> Waiting {
-        Waiting { request, pending, number: None, told_since: asked }
+        Waiting { request, pending, number: None, told_since: asked, is_for_first: false }
     }
 }
 
@@ -187,7 +193,7 @@ impl Requests {
     /// Queues a change under its number, which it has from now on.
     pub(crate) fn issue(&mut self, now: Time, request: Request, pending: Pending) -> u64 {
         let number = self.numbers.issue();
-        self.waiting.push_back(Waiting { request, pending, number: Some(number), told_since: now });
+        self.waiting.push_back(Waiting { number: Some(number), ..Waiting::new(now, request, pending) });
         number
     }
 
@@ -209,10 +215,11 @@ impl Requests {
         }
     }
 
-    /// The next request that may be sent, encoded; `None` when there is none or no tag is free.
+    /// The next request that may be sent over this connection, encoded; `None` when there is none or no tag is free.
     pub(crate) fn next(
         &mut self,
         now: Time,
+        over: Option<DataKey>,
         arrival: Departure,
         departure: Departure,
     ) -> Option<(Frame, Lane)> {
@@ -227,15 +234,16 @@ impl Requests {
                 Turn::Waits => return None,
             }
         }
-        let Waiting { request, pending, number, told_since } = self.waiting.pop_front()?;
+        let Waiting { request, pending, number, told_since, .. } = self.waiting.pop_front()?;
         let tag = self.free_tag();
-        let encoded = (request.encode(tag), lane(&request));
+        let encoded = (request.encode(tag), over.map_or_else(|| lane(&request), Lane::Data));
         self.next_order += 1;
         let order = self.next_order;
         let outstanding = Outstanding {
             tag,
             request,
             pending,
+            over,
             sent: now,
             told_since,
             arrival,
@@ -264,10 +272,16 @@ impl Requests {
     /// for is handed out, and put back by whoever waits for more.
     ///
     /// # Errors
-    /// There is no such request, or it did not ask for so much.
-    pub(crate) fn reply(&mut self, tag: Tag, last: bool, bytes: usize) -> Result<Outstanding, Malformed> {
-        let outstanding =
-            self.sent.get_mut(&tag).ok_or(Malformed { what: "a reply to no request", at: 1 })?;
+    /// There is no such request over this connection, or it did not ask for so much.
+    pub(crate) fn reply(
+        &mut self,
+        tag: Tag,
+        over: Option<DataKey>,
+        last: bool,
+        bytes: usize,
+    ) -> Result<Outstanding, Malformed> {
+        let outstanding = self.sent.get_mut(&tag).filter(|outstanding| outstanding.over == over);
+        let outstanding = outstanding.ok_or(Malformed { what: "a reply to no request", at: 1 })?;
         outstanding.received += bytes as u64;
         if outstanding.received > u64::from(outstanding.asked_bytes())
             && matches!(outstanding.request, Request::Get(_) | Request::Find(_))
@@ -326,11 +340,13 @@ impl Requests {
         self.sent.len() + self.waiting.len()
     }
 
-    /// Whether any but pings and waiting locks are under way: a reply is due.
+    /// Whether any but waiting locks are under way over the first connection: a reply is due there.
     pub(crate) fn is_reply_due(&self) -> bool {
-        self.sent.values().any(|outstanding| match &outstanding.request {
-            Request::Lock(lock) => lock.action != LockAction::Wait,
-            _ => true,
+        self.sent.values().filter(|outstanding| outstanding.over.is_none()).any(|outstanding| {
+            match &outstanding.request {
+                Request::Lock(lock) => lock.action != LockAction::Wait,
+                _ => true,
+            }
         })
     }
 
@@ -354,7 +370,7 @@ impl Requests {
             let Outstanding { request, mut pending, number, told_since, .. } = outstanding;
             let may_be_sent = number.is_some() || is_repeatable(&request);
             if may_be_sent && pending.restart() {
-                self.waiting.push_front(Waiting { request, pending, number, told_since });
+                self.waiting.push_front(Waiting { number, ..Waiting::new(told_since, request, pending) });
             } else {
                 self.numbers.answered(number);
                 given_up.push(pending);

@@ -102,6 +102,8 @@ pub struct Snapshot {
     pub link: LinkState,
     /// How often the connection was lost.
     pub losses: u64,
+    /// Data connections in use beside the first one.
+    pub data_connections: usize,
     /// The least round trip of late.
     pub rtt: Option<Duration>,
     /// The greatest rate of late, in bytes per second, in and out.
@@ -137,6 +139,7 @@ impl Client {
             counters: self.counters.clone(),
             link: self.link.state,
             losses: self.link.losses,
+            data_connections: self.data.open(),
             rtt: self.incoming.rtt(),
             rates: (self.incoming.rate(), self.outgoing.rate()),
             in_flight: self.requests.kinds(),

@@ -12,6 +12,7 @@
 //! too long.
 
 mod clock;
+mod data;
 mod engine;
 mod front;
 mod gate;
@@ -54,6 +55,9 @@ use wirefs_fuse::{MountOptions, Session, SessionOptions, StartError, UnmountErro
 use wirefs_op::Errno;
 use wirefs_op::message::version::SessionId;
 
+/// Connections that a mount makes to its server, at most.
+pub const CONNECTIONS_MAX: usize = 4;
+
 /// What to mount, and how.
 #[derive(Clone)]
 pub struct MountPlan {
@@ -71,6 +75,9 @@ pub struct MountPlan {
     pub cache_bytes_max: usize,
     /// Threads that read requests from the kernel.
     pub threads: usize,
+    /// Connections to the server, at most: beside the first one those are made by themselves over which contents of files come when
+    /// socket buffers limit it. 1: no others.
+    pub connections_max: usize,
     /// The user whose files the server user's files are shown as.
     pub uid: u32,
     /// The group likewise.

@@ -12,6 +12,7 @@ mod connection;
 mod core;
 mod execute;
 mod ledgers;
+mod limited;
 mod line;
 mod listen;
 mod log;

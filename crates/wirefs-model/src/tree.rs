@@ -335,7 +335,8 @@ fn stats(reply: &mut Reply) -> impl Iterator<Item = &mut Stat> {
         | Reply::Ping(_)
         | Reply::Find(_)
         | Reply::Recall(_)
-        | Reply::Alone(_) => [None, None, None],
+        | Reply::Alone(_)
+        | Reply::Limited(_) => [None, None, None],
     };
     stats.into_iter().flatten()
 }

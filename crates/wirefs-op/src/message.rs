@@ -12,6 +12,7 @@ pub mod error;
 pub mod find;
 pub mod flush;
 pub mod get;
+pub mod limited;
 pub mod link;
 pub mod lock;
 pub mod number;
@@ -170,5 +171,7 @@ messages! {
         161 Recall(recall::Rrecall),
         /// Unasked: whether other sessions are there.
         163 Alone(alone::Ralone),
+        /// Unasked: another connection would bring more.
+        165 Limited(limited::Rlimited),
     }
 }

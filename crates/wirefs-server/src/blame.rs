@@ -38,6 +38,9 @@ pub enum PeerFault {
     /// What was not agreed on.
     #[error("T{name} was not agreed on", name = .0.to_ascii_lowercase())]
     NotAgreed(&'static str),
+    /// A data connection carries reads of file data alone.
+    #[error("T{name} over a data connection", name = .0.to_ascii_lowercase())]
+    NotData(&'static str),
     /// Tattach came again.
     #[error("a second Tattach")]
     SecondAttach,
@@ -76,6 +79,9 @@ pub enum Parting {
     /// The client has ended its session.
     #[error("the client ends its session")]
     Ended,
+    /// It wanted to be a data connection of a session that it does not belong to, or that has enough.
+    #[error("it is no data connection of a session")]
+    NotJoined,
     /// The server stops.
     #[error("the server stops")]
     Stopping,

@@ -6,6 +6,8 @@ use wirefs_op::limits::{DATA_BYTES_MAX, MESSAGE_BYTES_MAX, REQUESTS_MAX};
 
 /// Connections at a time.
 pub const CONNECTIONS_MAX: usize = 256;
+/// Data connections of one session at a time, beside its first one.
+pub const DATA_CONNECTIONS_MAX: usize = 3;
 /// Sessions at a time, those without a connection included.
 pub const SESSIONS_MAX: usize = 256;
 /// How long a session waits for its client to come back.

@@ -149,6 +149,7 @@ fn stats_mut(reply: &mut Reply) -> [Option<&mut Stat>; 3] {
         | Reply::Commit(_)
         | Reply::Find(_)
         | Reply::Recall(_)
-        | Reply::Alone(_) => [None, None, None],
+        | Reply::Alone(_)
+        | Reply::Limited(_) => [None, None, None],
     }
 }

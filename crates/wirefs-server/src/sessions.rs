@@ -3,6 +3,7 @@
 mod alone;
 mod attaching;
 mod conversation;
+mod data;
 mod fence;
 mod job;
 mod lane;
@@ -35,6 +36,10 @@ pub struct ConnectionKey(pub u64);
 pub enum Input {
     /// A client has connected.
     Connected(ConnectionKey),
+    /// Its peer has proved to own this key. Before any message of the connection is handed in.
+    Identified(ConnectionKey, [u8; 32]),
+    /// The socket buffers of this connection keep what is sent over it from filling the wire. Told as long as it is so, now and then.
+    Limited(ConnectionKey),
     /// A message came: its body, without the size word.
     Received(ConnectionKey, Bytes),
     /// The connection is gone.
@@ -232,6 +237,8 @@ impl Sessions {
                     self.outputs.push_back(Output::Close { connection, why });
                 }
             },
+            Input::Identified(connection, identity) => self.identified(connection, identity),
+            Input::Limited(connection) => self.limited(connection),
             Input::Received(connection, body) => match self.phase {
                 Phase::Serving => self.received(now, connection, body),
                 Phase::Draining => self.received_late(now, connection, body),
@@ -306,6 +313,10 @@ impl Sessions {
         let conversation = self.conversations.get(&connection);
         if conversation.is_some_and(Conversation::is_coming) {
             return true;
+        }
+        // What comes over a data connection waits for no turn.
+        if conversation.is_some_and(|conversation| conversation.joined().is_some()) {
+            return false;
         }
         let session = conversation.and_then(Conversation::session);
         let Some(owner) = session.and_then(|session| self.sessions.get(&session)) else {

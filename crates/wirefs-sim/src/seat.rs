@@ -243,6 +243,8 @@ impl World {
                 }
                 // Comes only where there is a store.
                 Output::LetGo(..) | Output::Load(_) | Output::Keep(..) => {}
+                // Come only where data connections were agreed on, which the client's own simulation has (`tests/suite/world/data.rs`).
+                Output::OpenData(_) | Output::CloseData(_) => {}
                 Output::AnswerJournaled(id, answer) => self.answer_journaled(index, id, answer),
                 output @ (Output::Journal(..)
                 | Output::JournalForget(_)

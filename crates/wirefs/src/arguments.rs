@@ -61,7 +61,7 @@ In /etc/fstab:
 Options of -o
   ro rw suid nosuid dev nodev exec noexec allow_other default_permissions hard
   mode=MODE deadline=SPAN cache=SIZE cache_size=SIZE no_cache no_prefetch journal no_journal fsync=WHERE
-  threads=N uid=N gid=N fsname=NAME
+  threads=N connections=N uid=N gid=N fsname=NAME
   identity=DIR known_hosts=FILE ssh_command=COMMAND port=N (of ssh)
   flags of mount(8) such as noatime, and what only mount(8) and systemd read
   (_netdev noauto user nofail x-…). A comma inside a value is written \\,";

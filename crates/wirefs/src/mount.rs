@@ -138,6 +138,7 @@ fn plan(chosen: &Chosen, dial: Arc<dyn Dial>, path: Vec<u8>) -> MountPlan {
         deadline: chosen.deadline,
         cache_bytes_max: chosen.cache_bytes_max,
         threads: chosen.threads,
+        connections_max: chosen.connections,
         uid: chosen.uid.unwrap_or(uid),
         gid: chosen.gid.unwrap_or(gid),
         store: None,

@@ -192,7 +192,8 @@ fn present_stats(reply: &mut Reply) -> impl Iterator<Item = &mut Stat> {
         | Reply::Commit(_)
         | Reply::Find(_)
         | Reply::Recall(_)
-        | Reply::Alone(_) => [None, None, None],
+        | Reply::Alone(_)
+        | Reply::Limited(_) => [None, None, None],
     };
     stats.into_iter().flatten().filter(|stat| stat.id.fs == 0)
 }

@@ -35,6 +35,7 @@ impl Requests {
                         tag: Tag(0),
                         request: waiting.request,
                         pending: waiting.pending,
+                        over: None,
                         sent: now,
                         told_since: now,
                         arrival: departure,

@@ -3,10 +3,10 @@
 use crate::config;
 use crate::deeds::READ;
 use bytes::Bytes;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 use wirefs_client::call::{Answer, Call, CallId, Caller, Handle, Invalidate, NodeId, ROOT};
-use wirefs_client::{Attachment, Client, Output};
+use wirefs_client::{Attachment, Client, DataKey, Lane, Output};
 use wirefs_op::limits::DATA_BYTES_MAX;
 use wirefs_op::listing::ListingWriter;
 use wirefs_op::message::attach::{Leases, Watch};
@@ -25,6 +25,13 @@ pub(crate) struct Alone {
     calls: u64,
     pub(crate) asked: VecDeque<(Tag, Request)>,
     answers: Vec<(CallId, Answer)>,
+    /// What was asked over data connections.
+    pub(crate) over: BTreeMap<Tag, DataKey>,
+    /// Data connections that were wanted, and that are wanted no more.
+    pub(crate) opens: Vec<DataKey>,
+    pub(crate) closes: Vec<DataKey>,
+    /// How often the connection was given up.
+    pub(crate) hang_ups: usize,
     /// What the kernel is told and what waits for that, in order.
     pub(crate) told: Vec<Told>,
 }
@@ -76,6 +83,7 @@ fn attachment(boot: u64, leases: Option<Leases>) -> Attachment {
         boot: BootId(boot),
         ledger: None,
         has_barriers: false,
+        data_connections: 3,
         leases,
     }
 }
@@ -111,7 +119,18 @@ impl Alone {
         let attachment = attachment(1, leases);
         let now = Time(1_000_000_000);
         let client = Client::new(config(mode), attachment, now);
-        Alone { client, now, calls: 0, asked: VecDeque::new(), answers: Vec::new(), told: Vec::new() }
+        Alone {
+            client,
+            now,
+            calls: 0,
+            asked: VecDeque::new(),
+            answers: Vec::new(),
+            over: BTreeMap::new(),
+            opens: Vec::new(),
+            closes: Vec::new(),
+            hang_ups: 0,
+            told: Vec::new(),
+        }
     }
 
     pub(crate) fn outputs(&mut self) {
@@ -123,12 +142,21 @@ impl Alone {
                     assert!(self.answers.iter().all(|(other, _)| *other != call), "answered twice");
                     self.answers.push((call, answer));
                 }
-                Output::Send(frame, _) => self.asked.push_back(Request::decode(frame.to_body()).unwrap()),
+                Output::Send(frame, lane) => {
+                    let (tag, request) = Request::decode(frame.to_body()).unwrap();
+                    self.over.remove(&tag);
+                    if let Lane::Data(key) = lane {
+                        self.over.insert(tag, key);
+                    }
+                    self.asked.push_back((tag, request));
+                }
                 Output::SendAfter(frame) => match Request::decode(frame.to_body()).unwrap() {
                     (NOTAG, Request::Recalled(recalled)) => self.told.push(Told::Recalled(recalled.serial)),
                     other => panic!("{other:?}"),
                 },
                 Output::Invalidate(what) => self.told.push(Told::Forget(what)),
+                Output::OpenData(key) => self.opens.push(key),
+                Output::CloseData(key) => self.closes.push(key),
                 Output::LetGo(..)
                 | Output::Journal(..)
                 | Output::JournalForget(_)
@@ -136,7 +164,7 @@ impl Alone {
                 | Output::JournalNote(_)
                 | Output::Refused(..) => {}
                 Output::Load(_) | Output::Keep(..) => panic!("there is no store"),
-                Output::HangUp => {}
+                Output::HangUp => self.hang_ups += 1,
             }
         }
     }
@@ -152,6 +180,14 @@ impl Alone {
     pub(crate) fn reply(&mut self, tag: Tag, reply: &Reply) -> Result<(), Malformed> {
         self.now.0 += 1_000_000;
         let received = self.client.receive(self.now, reply.encode(tag).to_body());
+        self.outputs();
+        received
+    }
+
+    /// The same over a data connection.
+    pub(crate) fn reply_over(&mut self, key: DataKey, tag: Tag, reply: &Reply) -> Result<(), Malformed> {
+        self.now.0 += 1_000_000;
+        let received = self.client.receive_data(self.now, key, reply.encode(tag).to_body());
         self.outputs();
         received
     }
@@ -188,6 +224,13 @@ impl Alone {
     /// There is a server again, which knows nothing of the session.
     pub(crate) fn connected_to(&mut self, boot: u64) {
         self.client.connected(self.now, attachment(boot, None), false);
+        self.outputs();
+    }
+
+    /// There is a server again, of an edition that knows no data connections.
+    pub(crate) fn connected_without_data(&mut self) {
+        let attachment = Attachment { data_connections: 0, ..attachment(1, None) };
+        self.client.connected(self.now, attachment, false);
         self.outputs();
     }
 

@@ -9,6 +9,7 @@ mod appends;
 mod budgets;
 mod check;
 mod cuts;
+mod data_connections;
 mod deeds;
 mod failures;
 mod full;

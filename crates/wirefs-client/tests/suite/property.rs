@@ -100,6 +100,40 @@ fn run_on(name: &'static str, modes: [&str; 2], delays: Delays, (cuts, stores): 
     }
 }
 
+/// Data connections come and go, each with delays of its own.
+fn run_narrow(name: &'static str, modes: [&str; 2], cuts: bool, usual: u64) {
+    let (mut replies, mut lost) = (0, 0);
+    for seed in seeds(name, cuts, usual) {
+        let _running = Running(name, seed);
+        let configs = modes.map(config);
+        let mut world = World::of(seed, &configs, LEASED);
+        world.with_narrow_connections();
+        let window = configs.iter().map(|config| config.mode.window()).max().unwrap_or_default();
+        let mut play = Play::new(world, window, cuts);
+        play.run(150);
+        (replies, lost) = (replies + play.world.data.replies, lost + play.world.data.lost);
+        play.clear();
+    }
+    assert!(
+        replies > 0 && lost > 0,
+        "{replies} replies came over data connections, {lost} of these were lost"
+    );
+}
+
+/// S-107
+#[test]
+fn lease_clients_see_the_tree_as_it_is_over_several_connections() {
+    run_narrow("lease", ["lease", "lease"], false, 60);
+    run_narrow("lease", ["lease", "strict"], true, 30);
+}
+
+/// S-107
+#[test]
+fn other_clients_see_what_they_did_over_several_connections() {
+    run_narrow("window", ["window"; 2], true, 30);
+    run_narrow("lazy=4k", ["lazy=4k", "commit"], true, 20);
+}
+
 #[test]
 fn a_window_client_sees_its_own_changes_at_once_and_others_within_the_window() {
     run("window", false);

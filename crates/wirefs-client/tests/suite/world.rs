@@ -2,6 +2,7 @@
 //! determines. Time passes only from event to event.
 
 mod attach;
+mod data;
 mod disk;
 mod grants;
 mod kernel;
@@ -82,6 +83,9 @@ enum Event {
     /// A piece was looked for on disk.
     Loaded(usize, Piece),
     Restore(usize, bool),
+    DeliverData(ConnectionKey, Bytes),
+    /// Something happens to the connections of a seat.
+    Narrow(usize),
 }
 
 /// How long things take, at least and at most, in microseconds.
@@ -110,6 +114,7 @@ pub(crate) struct World {
     serial: u64,
     calls: u64,
     connections: u64,
+    pub(crate) data: data::DataConnections,
     delays: Delays,
     /// Whether changes are recorded in the history.
     pub(crate) records: bool,
@@ -197,6 +202,7 @@ impl World {
             serial: 0,
             calls: 0,
             connections: 0,
+            data: data::DataConnections::default(),
             delays,
             records: false,
             damages: false,
@@ -290,12 +296,17 @@ impl World {
                 let result = self.tree.attach(session, &path);
                 self.handle(Input::Attached { connection, session, result });
             }
-            wirefs_server::Output::Close { why, .. } => panic!("the server closes a connection: {why:?}"),
+            wirefs_server::Output::Close { connection, why } => {
+                assert!(self.data_is_closed(connection), "the server closes a connection: {why:?}");
+            }
         }
     }
 
     /// A reply stands in its connection's queue; what stands there comes in order.
     fn reply(&mut self, connection: ConnectionKey, tag: Tag, reply: &Reply, change: Option<usize>) {
+        if self.reply_data(connection, tag, reply) {
+            return;
+        }
         let Some(seat) = self.seats.iter().position(|seat| seat.connection == Some(connection)) else {
             return;
         };
@@ -392,6 +403,8 @@ impl World {
                 Output::Keep(piece, data) => {
                     self.seats[seat].disk.insert(piece, data);
                 }
+                Output::OpenData(key) => self.open_data(seat, key),
+                Output::CloseData(key) => self.close_data(seat, key),
                 Output::HangUp => self.seats[seat].hang_ups += 1,
             }
         }
@@ -409,15 +422,21 @@ impl World {
         let Some(connection) = self.seats[seat].connection else {
             panic!("a frame without a connection");
         };
+        if let Lane::Data(key) = lane {
+            let connection = self.data_connection(seat, key).expect("a frame without a data connection");
+            return self.send_data(connection, body);
+        }
         let delay = self.delay(self.delays.wire);
         let (changes, queries) = self.seats[seat].arrives;
         let at = match lane {
             Lane::Queries => (self.now + delay).max(queries),
             Lane::Changes => (self.now + delay).max(queries).max(changes),
+            Lane::Data(_) => return,
         };
         match lane {
             Lane::Queries => self.seats[seat].arrives.1 = at,
             Lane::Changes => self.seats[seat].arrives.0 = at,
+            Lane::Data(_) => {}
         }
         self.when(at, Event::Arrive(connection, body));
     }
@@ -467,6 +486,8 @@ impl World {
                 self.after(Duration::from_millis(500), Event::Tick(seat));
             }
             Event::Loaded(seat, piece) => self.loaded(seat, piece),
+            Event::DeliverData(connection, body) => self.deliver_data(connection, body),
+            Event::Narrow(seat) => self.is_narrow(seat),
             Event::Restore(seat, resumed) => self.restore(seat, resumed),
             Event::Noticed(seat) => self.noticed(seat),
             Event::Answered(seat, id, answer) => self.take_answer(seat, id, *answer),

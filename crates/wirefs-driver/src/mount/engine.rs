@@ -4,6 +4,7 @@ mod journaling;
 
 use super::MountPlan;
 use super::clock::Clock;
+use super::data::DataLink;
 use super::handshake::Attached;
 use super::journal::{FsyncWaits, Journal, Late};
 use super::notices::{Notice, Notices};
@@ -16,9 +17,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
-use wirefs_carrier::{Class, Closer, Direct, PeerInfo};
+use wirefs_carrier::{Class, Closer, Dial, Direct, PeerInfo};
 use wirefs_client::call::{Answer, Call, CallId, Caller, ROOT};
-use wirefs_client::{Client, Config, HostName, Lane, Loaded, Output};
+use wirefs_client::{Client, Config, DataKey, HostName, Lane, Loaded, Output};
 use wirefs_op::message::version::SessionId;
 use wirefs_op::{Errno, Frame, Time};
 use wirefs_store::Snapshot;
@@ -47,7 +48,19 @@ pub(super) struct State {
     /// Connections that were taken into use, the present one included.
     pub(super) installed: u64,
     pub(super) closer: Option<Closer>,
+    /// Data connections in use.
+    pub(super) data: BTreeMap<DataKey, DataLink>,
+    /// Those that the core has asked for and nobody makes yet; it asks for few.
+    pub(super) wanted_data: Vec<DataKey>,
     pub(super) peer: PeerInfo,
+}
+
+impl State {
+    /// A data connection is not wanted any more.
+    fn end_data(&mut self, key: DataKey) -> Option<DataLink> {
+        self.wanted_data.retain(|wanted| *wanted != key);
+        self.data.remove(&key)
+    }
 }
 
 /// One mount's machinery.
@@ -55,6 +68,7 @@ pub(super) struct Engine {
     clock: Clock,
     state: Mutex<State>,
     pub(super) session: SessionId,
+    pub(super) dial: Arc<dyn Dial>,
     pub(super) store: Option<Arc<Store>>,
     pub(super) journal: Option<Arc<Journal>>,
     config: Config,
@@ -78,7 +92,11 @@ pub(super) struct Work {
     /// What the kernel is told behind the answers.
     notices: Vec<Notice>,
     flush: Option<Outlet>,
+    /// Data connections that frames wait for.
+    flush_data: BTreeMap<DataKey, Outlet>,
     hang_up: Option<Closer>,
+    /// Data connections that are not wanted any more.
+    closes: Vec<DataLink>,
     /// Answers that wait for the local disk.
     journaled: Vec<Late>,
 }
@@ -119,9 +137,12 @@ impl Engine {
                 outlet: None,
                 installed: 0,
                 closer: None,
+                data: BTreeMap::new(),
+                wanted_data: Vec::new(),
                 peer: attached.carrier.peer.clone(),
             }),
             session,
+            dial: Arc::clone(&plan.dial),
             store: store.map(Arc::new),
             journal: journal.map(Arc::new),
             config,
@@ -213,6 +234,9 @@ impl Engine {
                         work.notices.push(Notice::Answer(call, waiting, answer));
                     }
                 }
+                Output::Send(frame, Lane::Data(key)) => work.send_data(state, frame, key),
+                Output::OpenData(key) => state.wanted_data.push(key),
+                Output::CloseData(key) => work.closes.extend(state.end_data(key)),
                 Output::Send(frame, lane) => {
                     self.journal(state, |journal, _| journal.before(&frame));
                     work.send(state, frame, if lane == Lane::Changes { Class::Bulk } else { Class::Urgent });
@@ -221,9 +245,7 @@ impl Engine {
                     work.send(state, frame, Class::Urgent)
                 }
                 Output::SendAfter(frame) => {
-                    if let Some(outlet) = state.outlet.clone() {
-                        work.notices.push(Notice::Frame(outlet, frame));
-                    }
+                    work.notices.extend(state.outlet.clone().map(|outlet| Notice::Frame(outlet, frame)));
                 }
                 Output::Invalidate(what) => work.notices.push(Notice::Invalidate(what)),
                 Output::LetGo(node, names) => work.notices.push(Notice::LetGo(node, names)),
@@ -373,10 +395,14 @@ impl Engine {
         drop(lock.lock());
         signal.notify_all();
         self.notices.stop();
-        let closer = self.lock().closer.take();
+        let (closer, data) = {
+            let mut state = self.lock();
+            (state.closer.take(), std::mem::take(&mut state.data))
+        };
         if let Some(closer) = closer {
             closer.close();
         }
+        data.values().for_each(DataLink::close);
     }
 
     pub(super) fn is_stopped(&self) -> bool {
@@ -408,6 +434,13 @@ impl Work {
         }
     }
 
+    fn send_data(&mut self, state: &State, frame: Frame, key: DataKey) {
+        // Whoever finds it gone tells the core so, which asks again.
+        let Some(link) = state.data.get(&key) else { return };
+        link.outlet.push(frame, Class::Urgent);
+        self.flush_data.entry(key).or_insert_with(|| link.outlet.clone());
+    }
+
     /// The server of this process that frames wait for, if they do.
     fn take_here(&mut self) -> Option<Arc<dyn Direct>> {
         let here = Arc::clone(self.flush.as_ref()?.here()?);
@@ -428,6 +461,8 @@ impl Work {
         if let Some(outlet) = self.flush {
             outlet.flush();
         }
+        self.flush_data.values().for_each(Outlet::flush);
+        self.closes.iter().for_each(DataLink::close);
         if let Some(closer) = self.hang_up {
             closer.close();
         }

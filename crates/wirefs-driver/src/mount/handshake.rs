@@ -11,7 +11,8 @@ use wirefs_client::Attachment;
 use wirefs_op::limits::MESSAGE_BYTES_MAX;
 use wirefs_op::message::attach::Tattach;
 use wirefs_op::message::version::{
-    FEATURE_ALONE, FEATURE_BARRIERS, FEATURE_LEASES, FEATURE_LEDGER, SessionId, Tversion, VERSION,
+    FEATURE_ALONE, FEATURE_BARRIERS, FEATURE_DATA, FEATURE_JOIN, FEATURE_LEASES, FEATURE_LEDGER, SessionId,
+    Tversion, VERSION,
 };
 use wirefs_op::wire::{Malformed, Text};
 use wirefs_op::{NOTAG, Reply, Request, Tag, TreePath};
@@ -96,7 +97,8 @@ fn features(plan: &MountPlan) -> u64 {
     let leases = if takes_leases { FEATURE_LEASES } else { 0 };
     let waits_each = plan.journal.as_ref().is_none_or(|journal| journal.fsync == FsyncWaits::Each);
     let barriers = if is_ahead && !waits_each { FEATURE_BARRIERS } else { 0 };
-    FEATURE_LEDGER | leases | barriers | if is_ahead { FEATURE_ALONE } else { 0 }
+    let data = if plan.connections_max > 1 { FEATURE_DATA } else { 0 };
+    FEATURE_LEDGER | leases | barriers | data | if is_ahead { FEATURE_ALONE } else { 0 }
 }
 
 /// The same, with a choice of features.
@@ -149,6 +151,10 @@ pub(super) fn shake_hands_as(
             boot: version.boot,
             ledger: (version.features & FEATURE_LEDGER != 0).then_some(version.number),
             has_barriers: version.features & features & FEATURE_BARRIERS != 0,
+            data_connections: match version.features & features & FEATURE_DATA {
+                0 => 0,
+                _ => plan.connections_max.saturating_sub(1),
+            },
             leases: attach.leases.filter(|_| version.features & features & FEATURE_LEASES != 0),
         };
         Ok((attachment, version.resumed, early))
@@ -157,6 +163,33 @@ pub(super) fn shake_hands_as(
     match result {
         Ok((attachment, resumed, early)) => Ok(Attached { carrier, attachment, resumed, early }),
         Err(ConnectError::Lost(_)) if !in_time => Err(ConnectError::Silent),
+        Err(error) => {
+            carrier.closer.close();
+            Err(error)
+        }
+    }
+}
+
+/// Makes a connection a data connection of the session.
+///
+/// # Errors
+/// It breaks, or the server does not take it. The mount goes on without.
+pub(super) fn join(mut carrier: Carrier, session: SessionId) -> Result<Carrier, ConnectError> {
+    let patience = Patience::start(&carrier);
+    let result = (|| {
+        let (msize, version) = (MESSAGE_BYTES_MAX as u32, Text::new(VERSION));
+        let join = Tversion { msize, version, features: FEATURE_JOIN, session };
+        send(&mut carrier, [Request::Version(join).encode(NOTAG)])?;
+        match receive(&mut carrier)? {
+            Reply::Version(answer) if answer.features & FEATURE_JOIN != 0 => Ok(()),
+            // One that was put back to an edition that knows no such thing has taken it for the session's first connection: it
+            // is closed, and the first one is dialled again.
+            _ => Err(ConnectError::Refused("it takes no data connection".to_owned())),
+        }
+    })();
+    patience.end();
+    match result {
+        Ok(()) => Ok(carrier),
         Err(error) => {
             carrier.closer.close();
             Err(error)

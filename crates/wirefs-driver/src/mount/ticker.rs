@@ -1,5 +1,6 @@
 //! The clock's thread: lets the core's time pass, and looks after callers that got a signal.
 
+use super::data;
 use super::engine::Shared;
 use super::signals::is_dying;
 use std::io;
@@ -28,6 +29,7 @@ pub(super) fn start(engine: &Shared) -> io::Result<()> {
                 }
                 state.client.tick(now);
             });
+            data::open_wanted(&engine);
         }
     })?;
     Ok(())

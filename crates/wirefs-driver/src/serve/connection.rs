@@ -1,9 +1,10 @@
 //! One connection, as all threads see it.
 
+use super::limited::Limited;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-use wirefs_carrier::{Closer, FrameSource, Outbox, PeerInfo};
+use wirefs_carrier::{Closer, FrameSource, Gauge, Outbox, PeerInfo};
 use wirefs_server::ConnectionKey;
 
 /// A sample counts for so much at most, so that one stall does not look like a slow disk for long.
@@ -22,10 +23,17 @@ pub(super) struct Connection {
     pub(super) turn_pace: Pace,
     pub(super) free_pace: Pace,
     pub(super) slot: Slot,
+    pub(super) limited: Limited,
 }
 
 impl Connection {
-    pub(super) fn new(key: ConnectionKey, peer: PeerInfo, outbox: Outbox, closer: Closer) -> Connection {
+    pub(super) fn new(
+        key: ConnectionKey,
+        peer: PeerInfo,
+        outbox: Outbox,
+        closer: Closer,
+        gauge: Option<Gauge>,
+    ) -> Connection {
         Connection {
             key,
             peer,
@@ -36,6 +44,7 @@ impl Connection {
             turn_pace: Pace::default(),
             free_pace: Pace::default(),
             slot: Slot::default(),
+            limited: Limited::new(gauge),
         }
     }
 

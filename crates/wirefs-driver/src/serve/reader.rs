@@ -58,15 +58,18 @@ pub(super) fn enter(
     carrier: Carrier,
 ) -> Option<(Arc<Connection>, Box<dyn FrameSource>)> {
     let Carrier { source, sink, closer, peer } = carrier;
-    let lost = closer.clone();
+    let (lost, gauge) = (closer.clone(), sink.gauge());
     let outbox = Outbox::start(sink, closer.clone(), move |_| lost.close());
     let mut effects = Effects::default();
     let mut core = shared.core();
     let key = ConnectionKey(core.connections_begun);
     core.connections_begun += 1;
-    let connection = Arc::new(Connection::new(key, peer, outbox, closer));
+    let connection = Arc::new(Connection::new(key, peer, outbox, closer, gauge));
     core.connections.insert(key, Arc::clone(&connection));
     core.handle(shared.now(), Input::Connected(key), &mut effects);
+    if let Some(identity) = &connection.peer.identity {
+        core.handle(shared.now(), Input::Identified(key, *identity.raw()), &mut effects);
+    }
     drop(core);
     shared.perform(effects);
     (!connection.is_gone()).then_some((connection, source))

@@ -149,6 +149,9 @@ impl Replies for Answer<'_> {
             return Err(Stopped);
         }
         let class = class_of(&reply, self.streams || !last);
+        if class == Class::Bulk && connection.limited.is_limited(self.shared.now()) {
+            self.shared.handle(Input::Limited(connection.key));
+        }
         if last {
             self.send_last(connection, &reply, class);
             self.ended = true;
@@ -260,7 +263,8 @@ fn class_of(reply: &Reply, streams: bool) -> Class {
         | Reply::Seek(_)
         | Reply::Commit(_)
         | Reply::Recall(_)
-        | Reply::Alone(_) => 0,
+        | Reply::Alone(_)
+        | Reply::Limited(_) => 0,
     };
     if streams || data_bytes > URGENT_BYTES_MAX { Class::Bulk } else { Class::Urgent }
 }

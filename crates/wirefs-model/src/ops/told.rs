@@ -100,7 +100,8 @@ impl Told {
             | Reply::Lock(_)
             | Reply::Find(_)
             | Reply::Recall(_)
-            | Reply::Alone(_) => {
+            | Reply::Alone(_)
+            | Reply::Limited(_) => {
                 return Told::Nonsense(format!("{single:?}"));
             }
         })

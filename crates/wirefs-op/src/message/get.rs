@@ -127,3 +127,13 @@ wire_struct! {
         && (it.fd != NOFD || it.mode.has(GotMode::DATA) || it.stat.is_some() || !it.data.0.is_empty()),
     "something said of a name that is absent"
 }
+
+impl Tget {
+    /// Whether this may travel over a data connection: it reads a file's bytes, beside all else, and neither opens nor closes anything.
+    pub fn is_bulk(&self) -> bool {
+        let leaves_open = (self.target.fd != NOFD) == self.mode.has(GetMode::MORE);
+        let is_other =
+            [GetMode::ORDERED, GetMode::WHOLE, GetMode::ENTRY].into_iter().any(|bit| self.mode.has(bit));
+        self.mode.has(GetMode::DATA) && leaves_open && !is_other
+    }
+}

@@ -26,6 +26,14 @@ pub const FEATURE_ALONE: u64 = 4;
 /// fails. Only together with [`FEATURE_LEDGER`].
 pub const FEATURE_BARRIERS: u64 = 8;
 
+/// Feature: the session may have data connections beside its first one ([`FEATURE_JOIN`]), and is told when one would help
+/// ([`Rlimited`](crate::message::limited::Rlimited)).
+pub const FEATURE_DATA: u64 = 16;
+
+/// Asked for alone, this makes the connection a data connection of a session whose first one agreed on [`FEATURE_DATA`]: it carries
+/// reads of file data and nothing else.
+pub const FEATURE_JOIN: u64 = 32;
+
 /// Names a session, whatever connections it lives through. Chosen at random by the client; who knows it owns the
 /// session, so it is a secret between the two.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -76,7 +84,7 @@ wire_struct! {
         /// [`VERSION`], or what a later edition calls itself.
         version: Text,
         /// Optional parts of the protocol that the client knows, a bit each: [`FEATURE_LEASES`], [`FEATURE_LEDGER`],
-        /// [`FEATURE_ALONE`], [`FEATURE_BARRIERS`]. Others are ignored.
+        /// [`FEATURE_ALONE`], [`FEATURE_BARRIERS`], [`FEATURE_DATA`], [`FEATURE_JOIN`]. Others are ignored.
         features: u64,
         /// The session to open or to resume.
         session: SessionId,

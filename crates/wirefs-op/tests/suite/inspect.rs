@@ -42,6 +42,7 @@ pub(crate) fn reply_data(reply: &Reply) -> &[u8] {
         Reply::Version(_)
         | Reply::Recall(_)
         | Reply::Alone(_)
+        | Reply::Limited(_)
         | Reply::Attach(_)
         | Reply::Error(_)
         | Reply::Flush(_)

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use wirefs_op::{Errno, Reply, Tag};
 
 /// The first and the last type code.
-const CODES: std::ops::RangeInclusive<u8> = 100..=163;
+const CODES: std::ops::RangeInclusive<u8> = 100..=165;
 
 /// The name of the message with this type code, with its T or R; `None` where there is none.
 fn message_name(code: u8) -> Option<String> {

@@ -23,7 +23,7 @@ impl Sessions {
         let session = match conversation.stage {
             Stage::Agreed(session) => session,
             Stage::Fresh | Stage::Recollecting(_) => return Err(PeerFault::NotVersion),
-            Stage::Held(..) | Stage::Attaching(..) | Stage::Attached(_) => {
+            Stage::Held(..) | Stage::Attaching(..) | Stage::Attached(_) | Stage::Joined(_) => {
                 return Err(PeerFault::SecondAttach);
             }
         };

@@ -7,11 +7,13 @@
 //!     ▼ Rversion unknown   └───────────────────┘ Rerror
 //!   Fresh
 //! ```
+//! A Tversion that asks for that makes a Fresh connection Joined instead: a data connection ([`data`]).
 //! While another session is alone, a Tattach is held before the tree is asked.
 //!
 //! Anything else at its wrong place is the client's fault and ends the connection. Tping and Tflush are answered
 //! wherever the version is agreed on.
 
+use super::data;
 use super::session::Session;
 use super::{ConnectionKey, JobKey, Output, Sessions};
 use crate::blame::{Parting, PeerFault};
@@ -25,7 +27,8 @@ use wirefs_op::message::error::Rerror;
 use wirefs_op::message::number::Tnumber;
 use wirefs_op::message::ping::Rping;
 use wirefs_op::message::version::{
-    FEATURE_ALONE, FEATURE_BARRIERS, FEATURE_LEASES, FEATURE_LEDGER, Rversion, SessionId, Tversion, VERSION,
+    FEATURE_ALONE, FEATURE_BARRIERS, FEATURE_DATA, FEATURE_JOIN, FEATURE_LEASES, FEATURE_LEDGER, Rversion,
+    SessionId, Tversion, VERSION,
 };
 use wirefs_op::wire::Text;
 use wirefs_op::{Errno, NOTAG, Reply, Request, Tag, Time, TreePath};
@@ -44,6 +47,8 @@ pub(super) enum Stage {
     Held(SessionKey, Tag, TreePath),
     Attaching(SessionKey, Tag, TreePath, JobKey),
     Attached(SessionKey),
+    /// A data connection.
+    Joined(SessionKey),
 }
 
 /// What a tag in use stands for.
@@ -59,7 +64,11 @@ pub(super) enum Outstanding {
 #[derive(Debug)]
 pub(super) struct Conversation {
     pub(super) stage: Stage,
-    msize: usize,
+    pub(super) msize: usize,
+    /// The key of its peer, where that proved one.
+    pub(super) identity: Option<[u8; 32]>,
+    /// Whether data connections were agreed on, or it is one.
+    pub(super) data: bool,
     /// Whether leases were agreed on.
     pub(super) leases: bool,
     /// Whether changes may be numbered.
@@ -82,7 +91,21 @@ impl Conversation {
             Stage::Agreed(session)
             | Stage::Held(session, ..)
             | Stage::Attaching(session, ..)
-            | Stage::Attached(session) => Some(*session),
+            | Stage::Attached(session)
+            | Stage::Joined(session) => Some(*session),
+        }
+    }
+
+    /// The session whose data connection it is.
+    pub(super) fn joined(&self) -> Option<SessionKey> {
+        match &self.stage {
+            Stage::Joined(session) => Some(*session),
+            Stage::Fresh
+            | Stage::Recollecting(_)
+            | Stage::Agreed(_)
+            | Stage::Held(..)
+            | Stage::Attaching(..)
+            | Stage::Attached(_) => None,
         }
     }
 
@@ -94,7 +117,8 @@ impl Conversation {
             | Stage::Recollecting(_)
             | Stage::Agreed(_)
             | Stage::Attaching(..)
-            | Stage::Attached(_) => None,
+            | Stage::Attached(_)
+            | Stage::Joined(_) => None,
         }
     }
 
@@ -152,6 +176,8 @@ impl Sessions {
         let conversation = Conversation {
             stage: Stage::Fresh,
             msize: MESSAGE_BYTES_MAX,
+            identity: None,
+            data: false,
             leases: false,
             ledger: false,
             alone: false,
@@ -160,6 +186,13 @@ impl Sessions {
             answering: BTreeMap::new(),
         };
         self.conversations.insert(connection, conversation);
+    }
+
+    /// Its peer has proved a key.
+    pub(super) fn identified(&mut self, connection: ConnectionKey, identity: [u8; 32]) {
+        if let Some(conversation) = self.conversations.get_mut(&connection) {
+            conversation.identity = Some(identity);
+        }
     }
 
     /// Forgets a connection and what it waits for.
@@ -172,7 +205,8 @@ impl Sessions {
             self.end_leasing(now, job);
         }
         self.abandon(now, conversation.jobs());
-        if let Some(session) = conversation.session() {
+        if let (Some(session), None) = (conversation.session(), conversation.joined()) {
+            self.part_data(now, session);
             self.leave(now, session, connection);
         }
     }
@@ -222,14 +256,10 @@ impl Sessions {
         let (tag, request) = Request::decode(body)?;
         let is_version = matches!(request, Request::Version(_));
         match (&conversation.stage, is_version) {
-            (Stage::Fresh, false) => return Err(PeerFault::NotVersion),
-            // The driver lets nothing come between.
-            (Stage::Recollecting(_), _) => return Err(PeerFault::NotVersion),
-            (Stage::Fresh, true) => {}
-            (Stage::Agreed(_) | Stage::Held(..) | Stage::Attaching(..) | Stage::Attached(_), true) => {
-                return Err(PeerFault::SecondVersion);
-            }
-            (Stage::Agreed(_) | Stage::Held(..) | Stage::Attaching(..) | Stage::Attached(_), false) => {}
+            // The driver lets nothing come between while it recollects.
+            (Stage::Fresh, false) | (Stage::Recollecting(_), _) => return Err(PeerFault::NotVersion),
+            (Stage::Fresh, true) | (_, false) => {}
+            (_, true) => return Err(PeerFault::SecondVersion),
         }
         let is_remark = matches!(request, Request::Recalled(_) | Request::Number(_));
         if (is_version || is_remark) != (tag == NOTAG) {
@@ -248,6 +278,9 @@ impl Sessions {
             Request::Flush(flush) => {
                 self.flush(now, connection, tag, flush.oldtag);
                 Ok(())
+            }
+            other if conversation.joined().is_some() && !data::may_carry(&other) => {
+                Err(PeerFault::NotData(other.name()))
             }
             Request::Attach(attach) => self.attach(now, connection, tag, attach.path),
             Request::Recalled(recalled) if conversation.leases => {
@@ -269,7 +302,9 @@ impl Sessions {
             | Request::Seek(_)
             | Request::Commit(_)
             | Request::Find(_) => match conversation.stage {
-                Stage::Attached(session) => self.admit(connection, session, tag, request, bytes),
+                Stage::Attached(session) | Stage::Joined(session) => {
+                    self.admit(connection, session, tag, request, bytes)
+                }
                 Stage::Fresh
                 | Stage::Recollecting(_)
                 | Stage::Agreed(_)
@@ -281,7 +316,11 @@ impl Sessions {
 
     /// Tversion. A session that is not here may have been noted by another process before.
     fn hear(&mut self, now: Time, connection: ConnectionKey, asked: Tversion) -> Result<(), PeerFault> {
-        let counts = asked.version.as_bytes() == VERSION && asked.features & FEATURE_LEDGER != 0;
+        let is_known = asked.version.as_bytes() == VERSION;
+        if is_known && asked.features & FEATURE_JOIN != 0 {
+            return self.join_data(now, connection, &asked, bounded(asked.msize)?);
+        }
+        let counts = is_known && asked.features & FEATURE_LEDGER != 0;
         let session = asked.session;
         // Its changes are still carried out, and its notes are still written: another life of it would know nothing of them.
         let is_ending = |owner: &Session| owner.id == session && owner.is_ending();
@@ -326,24 +365,24 @@ impl Sessions {
         asked: &Tversion,
         noted: Option<Noted>,
     ) -> Result<(), PeerFault> {
-        let Some(conversation) = self.conversations.get_mut(&connection) else {
-            return Ok(());
-        };
-        let msize = usize::try_from(asked.msize).unwrap_or(usize::MAX).min(MESSAGE_BYTES_MAX);
-        if msize < MSIZE_MIN {
-            return Err(PeerFault::MsizeTooSmall { msize: asked.msize });
-        }
         let known = asked.version.as_bytes() == VERSION;
         let leases = known && asked.features & FEATURE_LEASES != 0 && self.leasing.is_some();
         let ledger = known && asked.features & FEATURE_LEDGER != 0;
         let alone = ledger && asked.features & FEATURE_ALONE != 0;
+        let data = known && asked.features & FEATURE_DATA != 0;
+        let msize = bounded(asked.msize)?;
+        let Some(conversation) = self.conversations.get_mut(&connection) else {
+            return Ok(());
+        };
         (conversation.leases, conversation.ledger, conversation.alone) = (leases, ledger, alone);
+        conversation.data = data;
         let barriers = ledger && asked.features & FEATURE_BARRIERS != 0;
         let agreed = [
             (leases, FEATURE_LEASES),
             (ledger, FEATURE_LEDGER),
             (alone, FEATURE_ALONE),
             (barriers, FEATURE_BARRIERS),
+            (data, FEATURE_DATA),
         ];
         let mut answer = Rversion {
             msize: u32::try_from(msize).unwrap_or(u32::MAX),
@@ -408,4 +447,10 @@ impl Sessions {
         self.outputs.push_back(Output::Reply { connection, tag, reply });
         Ok(())
     }
+}
+
+/// The size of messages that a client's offer comes to, in bytes.
+fn bounded(offer: u32) -> Result<usize, PeerFault> {
+    let msize = usize::try_from(offer).unwrap_or(usize::MAX).min(MESSAGE_BYTES_MAX);
+    if msize < MSIZE_MIN { Err(PeerFault::MsizeTooSmall { msize: offer }) } else { Ok(msize) }
 }

@@ -2,6 +2,7 @@
 
 mod alone;
 mod barriers;
+mod data;
 mod flushes;
 mod interleavings;
 mod leases;

@@ -126,6 +126,7 @@ impl World {
             boot,
             ledger,
             has_barriers: false,
+            data_connections: 0,
             leases: attach.leases.filter(|_| leases),
         };
         // While what goes first goes over it, it is not the client's.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::{Result, anyhow};
 use clap::ValueEnum as _;
 use wirefs_cache::Mode;
+use wirefs_driver::mount::CONNECTIONS_MAX;
 
 use crate::arguments::{self, Fsync, parse_size, parse_span};
 use crate::failure::failure;
@@ -45,7 +46,7 @@ const FOR_KERNEL: [&str; 16] = [
 ];
 /// What is told of an option that nobody knows.
 const KNOWN: &str = "ro rw suid nosuid dev nodev exec noexec allow_other default_permissions mode= deadline= hard cache= \
-                     cache_size= no_cache no_prefetch journal no_journal fsync= threads= identity= known_hosts= ssh_command= port= uid= gid= fsname=, flags such as noatime, \
+                     cache_size= no_cache no_prefetch journal no_journal fsync= threads= connections= identity= known_hosts= ssh_command= port= uid= gid= fsname=, flags such as noatime, \
                      and _netdev noauto user nofail x-…";
 
 /// What the user chose.
@@ -63,6 +64,8 @@ pub(super) struct Chosen {
     /// What `fsync` waits for.
     pub(super) fsync: Fsync,
     pub(super) threads: usize,
+    /// Connections to the server, at most.
+    pub(super) connections: usize,
     pub(super) read_only: bool,
     pub(super) suid: bool,
     pub(super) dev: bool,
@@ -92,6 +95,7 @@ impl Default for Chosen {
             journal: None,
             fsync: Fsync::default(),
             threads: std::thread::available_parallelism().map_or(2, usize::from).clamp(2, 8),
+            connections: CONNECTIONS_MAX,
             read_only: false,
             suid: false,
             dev: false,
@@ -203,6 +207,12 @@ impl Chosen {
                 self.threads = number::<usize>(value)?;
                 if !(1..=THREADS_MAX).contains(&self.threads) {
                     return Err(format!("write a number from 1 to {THREADS_MAX}"));
+                }
+            }
+            "connections" => {
+                self.connections = number::<usize>(value)?;
+                if !(1..=CONNECTIONS_MAX).contains(&self.connections) {
+                    return Err(format!("write a number from 1 to {CONNECTIONS_MAX}"));
                 }
             }
             "uid" => self.uid = Some(number(value)?),

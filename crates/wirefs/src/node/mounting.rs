@@ -110,6 +110,7 @@ impl Mounting {
             deadline: Some(DEADLINE),
             cache_bytes_max: CACHE_BYTES_MAX,
             threads: THREADS,
+            connections_max: wirefs_driver::mount::CONNECTIONS_MAX,
             uid: rustix::process::geteuid().as_raw(),
             gid: rustix::process::getegid().as_raw(),
             store: None,

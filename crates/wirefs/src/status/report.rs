@@ -38,6 +38,9 @@ pub(crate) struct Report {
     /// Since the connection came up or broke, in milliseconds.
     pub(crate) connection_age_ms: u64,
     pub(crate) connections_lost: u64,
+    /// Connections in use: data connections beside the first one are made while socket buffers limit it.
+    #[serde(default)]
+    pub(crate) connections: u64,
     pub(crate) mounted_for_ms: u64,
     /// The least round trip of late, in microseconds.
     pub(crate) rtt_us: Option<u64>,
@@ -273,6 +276,7 @@ impl Report {
             connected,
             connection_age_ms: ms(snapshot.at.since(since)),
             connections_lost: snapshot.losses,
+            connections: u64::from(connected) + snapshot.data_connections as u64,
             mounted_for_ms: ms(*up_for),
             rtt_us: snapshot.rtt.map(|rtt| u64::try_from(rtt.as_micros()).unwrap_or(u64::MAX)),
             mode: mode.to_string(),

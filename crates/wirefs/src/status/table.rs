@@ -13,6 +13,14 @@ pub(super) fn of(report: &Report) -> String {
     std::iter::once(head).chain(rows).collect::<Vec<_>>().join("\n")
 }
 
+/// How many connections there are, where there is more than one.
+fn others(report: &Report) -> String {
+    match report.connections {
+        0 | 1 => String::new(),
+        count => format!(" over {count} connections"),
+    }
+}
+
 fn rows(report: &Report) -> Vec<(&'static str, String)> {
     let age = span(Duration::from_millis(report.connection_age_ms));
     let state =
@@ -31,7 +39,7 @@ fn rows(report: &Report) -> Vec<(&'static str, String)> {
     let cache = &report.cache;
     let mut rows = vec![
         ("peer", format!("{}{key}", report.peer.address)),
-        ("carrier", format!("{}, {state}{losses}", report.carrier)),
+        ("carrier", format!("{}, {state}{}{losses}", report.carrier, others(report))),
         ("RTT", rtt),
         ("mode", format!("{}{access}, {deadline}", report.mode)),
         ("requests", kinds(&report.requests)),

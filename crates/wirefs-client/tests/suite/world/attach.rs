@@ -7,7 +7,8 @@ use std::time::Duration;
 use wirefs_client::{Attachment, Client, Config};
 use wirefs_op::message::attach::Tattach;
 use wirefs_op::message::version::{
-    FEATURE_ALONE, FEATURE_BARRIERS, FEATURE_LEASES, FEATURE_LEDGER, SessionId, Tversion, VERSION,
+    FEATURE_ALONE, FEATURE_BARRIERS, FEATURE_DATA, FEATURE_LEASES, FEATURE_LEDGER, SessionId, Tversion,
+    VERSION,
 };
 use wirefs_op::wire::Text;
 use wirefs_op::{NOTAG, Reply, Request, Tag, Time, TreePath};
@@ -30,6 +31,7 @@ impl World {
         self.handle(Input::Connected(connection));
         self.arriving = Some((connection, Vec::new()));
         let features = FEATURE_LEDGER
+            | FEATURE_DATA
             | if config.mode.takes_leases() { FEATURE_LEASES } else { 0 }
             | if config.journal { FEATURE_ALONE | FEATURE_BARRIERS } else { 0 };
         let hello = Tversion { msize: 1 << 20, version: Text::new(VERSION), features, session };
@@ -54,6 +56,7 @@ impl World {
                         boot: BOOT,
                         ledger: Some(number),
                         has_barriers: config.journal && !config.fsync_here,
+                        data_connections: 3,
                         leases: attach.leases,
                     });
                 }
@@ -119,6 +122,7 @@ impl World {
             Event::Arrive(whose, _) | Event::Deliver(_, whose, ..) => *whose != connection,
             _ => true,
         });
+        self.cut_all_data(seat);
         self.handle(Input::Disconnected(connection));
         self.seats[seat].client.lost(self.now);
         self.outputs(seat);

@@ -30,6 +30,7 @@ fn plan(mode: &str) -> MountPlan {
         deadline: None,
         cache_bytes_max: 0,
         threads: 1,
+        connections_max: 1,
         uid: 0,
         store: None,
         journal: None,

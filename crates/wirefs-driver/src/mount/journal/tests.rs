@@ -41,6 +41,7 @@ impl Stage {
             deadline: None,
             cache_bytes_max: 0,
             threads: 1,
+            connections_max: 1,
             uid: 0,
             gid: 0,
             store: None,

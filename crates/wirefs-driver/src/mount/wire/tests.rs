@@ -27,6 +27,7 @@ fn plan() -> MountPlan {
         deadline: None,
         cache_bytes_max: 0,
         threads: 1,
+        connections_max: 1,
         uid: 0,
         gid: 0,
         store: None,
@@ -45,6 +46,7 @@ fn attached(carrier: Carrier) -> Attached {
         boot: BootId(1),
         ledger: None,
         has_barriers: false,
+        data_connections: 0,
         leases: None,
     };
     Attached { carrier, attachment, resumed: false, early: Vec::new() }

@@ -11,6 +11,7 @@ use wirefs_op::message::error::Rerror;
 use wirefs_op::message::find::{FindMode, Rfind, Tfind};
 use wirefs_op::message::flush::{Rflush, Tflush};
 use wirefs_op::message::get::{GetMode, GotMode, Rget, Tget};
+use wirefs_op::message::limited::Rlimited;
 use wirefs_op::message::link::{Rlink, Tlink};
 use wirefs_op::message::lock::{LockAction, Rlock, Tlock};
 use wirefs_op::message::number::Tnumber;
@@ -70,6 +71,7 @@ fn conversation_reply() -> BoxedStrategy<Reply> {
         Just(Reply::Ping(Rping {})),
         (long(), recalled()).prop_map(|(serial, items)| Reply::Recall(Rrecall { serial, items })),
         (long(), any::<bool>()).prop_map(|(serial, alone)| Reply::Alone(Ralone { serial, alone })),
+        Just(Reply::Limited(Rlimited {})),
     ]
     .boxed()
 }

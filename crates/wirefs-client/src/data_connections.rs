@@ -1,0 +1,178 @@
+//! Data connections: further connections to the server, over which contents of files come when the first one is limited by its
+//! socket buffers.
+//!
+//! **How what is known stays right.** Frames of different connections have no order. The first connection alone says what is so: it
+//! carries recalls, changes, their replies, and all attributes that are new. A data connection brings bytes, never news:
+//! - only reads go over it that ask for attributes as well, of a file of which a version is known;
+//! - a reply that tells of another version than the one known *when it comes*, or of none, is dropped whole, and the same is asked
+//!   again over the first connection: so nobody sees by it what the first connection has not told, and a recall that it has
+//!   overtaken finds nothing that came from behind it;
+//! - a reply that is overtaken by a recall, or by a reply that told of a newer version, finds that the contents' epoch has gone on
+//!   (`Contents::epoch`), and its bytes are dropped, as they are where replies of one connection overtake each other;
+//! - what it says of a lease counts only if the object was not recalled since the request was sent, by whatever connection
+//!   ([`Client::known`]).
+//!
+//! Nor is it a sign of life: leases are believed by what comes over the first connection (the server counts likewise), and that is
+//! given up when it is silent, whatever others bring.
+
+use crate::core::{Client, Output};
+use crate::link::SILENCE_BEFORE_HANG_UP;
+use crate::operation;
+use crate::requests::Outstanding;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use wirefs_op::{Errno, Reply, Request, Time};
+
+/// Data connections at a time.
+const CONNECTIONS_MAX: usize = 3;
+/// One over which nothing was asked for so long is closed.
+const IDLE_MAX: Duration = Duration::from_secs(30);
+/// After one that could not be made, or was lost, no other is tried for so long.
+const RETRY_AFTER: Duration = Duration::from_secs(30);
+
+/// Names a data connection; never used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct DataKey(pub u64);
+
+#[derive(Debug)]
+struct DataConnection {
+    is_open: bool,
+    /// When something was last asked over it.
+    asked: Time,
+    heard: Time,
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub(crate) struct DataConnections {
+    connections: BTreeMap<DataKey, DataConnection>,
+    begun: u64,
+    /// None is made before.
+    not_before: Option<Time>,
+}
+
+impl DataConnections {
+    /// How many are in use.
+    pub(crate) fn open(&self) -> usize {
+        self.connections.values().filter(|connection| connection.is_open).count()
+    }
+
+    fn keys(&self) -> impl Iterator<Item = DataKey> + '_ {
+        self.connections.iter().filter(|(_, connection)| connection.is_open).map(|(key, _)| *key)
+    }
+}
+
+impl Client {
+    /// A data connection that was asked for ([`Output::OpenData`]) is there. False: it is not wanted any more, and is to be closed.
+    pub fn data_opened(&mut self, now: Time, key: DataKey) -> bool {
+        self.now = now;
+        let Some(connection) = self.data.connections.get_mut(&key) else { return false };
+        *connection = DataConnection { is_open: true, asked: now, heard: now };
+        self.send_waiting();
+        true
+    }
+
+    /// A data connection is gone, or could not be made: what was asked over it is asked again over those that are left.
+    pub fn data_lost(&mut self, now: Time, key: DataKey) {
+        self.now = now;
+        if self.data.connections.remove(&key).is_none() {
+            return;
+        }
+        self.data.not_before = Some(now + RETRY_AFTER);
+        for pending in self.requests.interrupted_over(key) {
+            operation::give_up(self, pending, Errno::Io);
+        }
+        self.send_waiting();
+    }
+
+    /// The first connection is gone, and all others with it.
+    pub(crate) fn data_end(&mut self) {
+        for key in std::mem::take(&mut self.data.connections).into_keys() {
+            self.output(Output::CloseData(key));
+        }
+        self.data.not_before = None;
+    }
+
+    /// The connection that the next request goes over: a read of much data goes where least is still to come. `None`: the first one.
+    pub(crate) fn next_goes_over(&mut self) -> Option<DataKey> {
+        if self.data.connections.is_empty() {
+            return None;
+        }
+        let id = self.requests.next_bulk()?.target.id?;
+        self.names.of_file(id)?;
+        let first = (self.requests.bytes_to_come(None), None);
+        let others = self.data.keys().map(|key| (self.requests.bytes_to_come(Some(key)), Some(key)));
+        let (_, key) = others.chain([first]).min()?;
+        if let Some(connection) = key.and_then(|key| self.data.connections.get_mut(&key)) {
+            connection.asked = self.now;
+        }
+        key
+    }
+
+    /// A reply came over a data connection. False: that is not in use any more.
+    pub(crate) fn data_heard(&mut self, key: DataKey) -> bool {
+        let now = self.now;
+        let connection = self.data.connections.get_mut(&key).filter(|connection| connection.is_open);
+        connection.map(|connection| connection.heard = now).is_some()
+    }
+
+    /// Whether a first reply over a data connection tells of no other version than the one that is known.
+    pub(crate) fn is_no_news(&self, request: &Request, reply: &Reply) -> bool {
+        let (Request::Get(get), Reply::Get(got)) = (request, reply) else { return false };
+        let node = get.target.id.and_then(|id| self.names.of_file(id));
+        let known = node.and_then(|node| Some((node, self.names.node(node)?.stat)));
+        match (known, got.stat) {
+            (Some((node, known)), Some(told)) => {
+                told.id == known.id && told.version == known.version && self.files.is_of(node, told.version)
+            }
+            (Some(_), None) | (None, _) => false,
+        }
+    }
+
+    /// What comes over a data connection is not used: the same is asked over the first one.
+    pub(crate) fn ask_first(&mut self, outstanding: Outstanding) {
+        if let Some(pending) = self.requests.ask_first(self.now, outstanding) {
+            operation::give_up(self, pending, Errno::Io);
+        }
+    }
+
+    /// The server says that socket buffers hold it up: as many connections again are made.
+    pub(crate) fn data_limited(&mut self) {
+        let is_being_made = self.data.connections.values().any(|connection| !connection.is_open);
+        let most = self.attachment.data_connections.min(CONNECTIONS_MAX);
+        let is_early = self.data.not_before.is_some_and(|time| self.now < time);
+        if is_being_made || is_early || !self.link.is_up() {
+            return;
+        }
+        for _ in 0..(self.data.connections.len() + 1).min(most.saturating_sub(self.data.connections.len())) {
+            let key = DataKey(self.data.begun);
+            self.data.begun += 1;
+            let connection = DataConnection { is_open: false, asked: self.now, heard: self.now };
+            self.data.connections.insert(key, connection);
+            self.output(Output::OpenData(key));
+        }
+    }
+
+    /// Lets time pass: closes those that are idle, and those that owe replies and are silent.
+    pub(crate) fn watch_data(&mut self) {
+        let now = self.now;
+        let mut over = Vec::new();
+        for (key, connection) in self.data.connections.iter().filter(|(_, it)| it.is_open) {
+            match self.requests.oldest_over(*key) {
+                Some(sent) if now >= sent.max(connection.heard) + SILENCE_BEFORE_HANG_UP => {
+                    over.push((*key, true))
+                }
+                None if now >= connection.asked.max(connection.heard) + IDLE_MAX => over.push((*key, false)),
+                Some(_) | None => {}
+            }
+        }
+        for (key, is_silent) in over {
+            self.output(Output::CloseData(key));
+            if is_silent {
+                self.data_lost(now, key);
+            } else {
+                self.data.connections.remove(&key);
+            }
+        }
+    }
+}
