@@ -37,6 +37,8 @@ pub const RUNS_MAX: usize = 100;
 pub struct Plan {
     /// Round-trip times; zero without rate or loss is a plain veth pair.
     pub rtts: Vec<Duration>,
+    /// The most that a TCP socket's receive and send buffers grow to, in bytes; `None`: as large as a host of today has them.
+    pub buffer_bytes: Option<u64>,
     /// Everything else about the link.
     pub profile: LinkProfile,
     /// Which workloads, in order.

@@ -152,6 +152,14 @@ impl Host {
         self.namespace.command(program)
     }
 
+    /// Lets TCP sockets that are made on it from now on have buffers of at most `most` bytes, in both directions.
+    ///
+    /// # Errors
+    /// [`LabError::Io`].
+    pub fn limit_tcp_buffers(&self, most: u64) -> Result<(), LabError> {
+        self.namespace.limit_tcp_buffers(most)
+    }
+
     /// What a device of this host has sent since it was made.
     ///
     /// # Errors

@@ -23,6 +23,8 @@ const NAMES_MAX: usize = 10_000;
 
 /// What a host of today has, so that one TCP connection fills 500 Mbit/s over 85 ms: at least, at first, at most, bytes.
 const TCP_BUFFERS: &str = "4096 131072 33554432";
+/// What a socket's buffer has at first, in bytes, unless it may not have so much.
+const TCP_BUFFER_FIRST: u64 = 131_072;
 /// Settings of a new namespace.
 const SETTINGS: [(&str, &str); 4] = [
     ("ipv4/tcp_rmem", TCP_BUFFERS),
@@ -68,6 +70,21 @@ impl Namespace {
                 if fs::exists(&path).unwrap_or(false) {
                     fs::write(&path, value).map_err(|error| LabError::io(format!("write {path}"), error))?;
                 }
+            }
+            Ok(())
+        })?
+    }
+
+    /// Lets TCP sockets that are made in it from now on have buffers of at most `most` bytes, in both directions.
+    ///
+    /// # Errors
+    /// [`LabError::Io`].
+    pub fn limit_tcp_buffers(&self, most: u64) -> Result<(), LabError> {
+        let first = most.min(TCP_BUFFER_FIRST);
+        let value = format!("4096 {first} {most}");
+        self.run(|| {
+            for path in ["/proc/sys/net/ipv4/tcp_rmem", "/proc/sys/net/ipv4/tcp_wmem"] {
+                fs::write(path, &value).map_err(|error| LabError::io(format!("write {path}"), error))?;
             }
             Ok(())
         })?

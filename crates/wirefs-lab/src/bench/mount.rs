@@ -63,7 +63,7 @@ impl Drop for Mount {
 /// How to unmount what a peer mounted at `at`.
 pub(crate) fn unmount_command(client: &Host, peer: Peer, wirefs: &Path, at: &Path) -> Command {
     let mut unmount = match peer {
-        Peer::Wirefs | Peer::Waiting => {
+        Peer::Wirefs | Peer::Waiting | Peer::One => {
             let mut command = client.command(wirefs);
             command.arg("umount");
             command

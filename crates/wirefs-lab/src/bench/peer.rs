@@ -13,11 +13,13 @@ pub enum Peer {
     Wirefs,
     /// The same without a journal, where each change waits for the server.
     Waiting,
+    /// The same as `Wirefs`, with one connection whatever its socket buffers are.
+    One,
 }
 
 impl Peer {
     /// All of them, in the order of reports.
-    pub const ALL: [Peer; 5] = [Peer::Local, Peer::Bare, Peer::Sshfs, Peer::Wirefs, Peer::Waiting];
+    pub const ALL: [Peer; 6] = [Peer::Local, Peer::Bare, Peer::Sshfs, Peer::Wirefs, Peer::Waiting, Peer::One];
 
     /// The word for it.
     pub fn name(self) -> &'static str {
@@ -27,6 +29,7 @@ impl Peer {
             Peer::Sshfs => "sshfs",
             Peer::Wirefs => "wirefs",
             Peer::Waiting => "wirefs --no-journal",
+            Peer::One => "wirefs -o connections=1",
         }
     }
 
@@ -34,7 +37,7 @@ impl Peer {
     pub(super) fn is_remote_tree(self) -> bool {
         match self {
             Peer::Local | Peer::Bare => false,
-            Peer::Sshfs | Peer::Wirefs | Peer::Waiting => true,
+            Peer::Sshfs | Peer::Wirefs | Peer::Waiting | Peer::One => true,
         }
     }
 
@@ -42,7 +45,7 @@ impl Peer {
     pub(super) fn is_wirefs(self) -> bool {
         match self {
             Peer::Local | Peer::Bare | Peer::Sshfs => false,
-            Peer::Wirefs | Peer::Waiting => true,
+            Peer::Wirefs | Peer::Waiting | Peer::One => true,
         }
     }
 
@@ -57,7 +60,10 @@ impl Peer {
             "sshfs" => Ok(Peer::Sshfs),
             "wirefs" => Ok(Peer::Wirefs),
             "no-journal" => Ok(Peer::Waiting),
-            other => Err(format!("`{other}` is none of local, bare, sshfs, wirefs, no-journal")),
+            "one-connection" => Ok(Peer::One),
+            other => {
+                Err(format!("`{other}` is none of local, bare, sshfs, wirefs, no-journal, one-connection"))
+            }
         }
     }
 
@@ -71,7 +77,7 @@ impl Peer {
                 ("sshd", "openssh-server"),
                 ("fusermount3", "fuse3"),
             ],
-            Peer::Wirefs | Peer::Waiting => &[("fusermount3", "fuse3")],
+            Peer::Wirefs | Peer::Waiting | Peer::One => &[("fusermount3", "fuse3")],
         }
     }
 }

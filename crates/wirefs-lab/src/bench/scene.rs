@@ -50,6 +50,10 @@ impl<'a> Scene<'a> {
     pub(super) fn new(plan: &'a Plan, rtt: Duration) -> Result<Scene<'a>, LabError> {
         let lab = Lab::new("bench")?;
         let (server, client) = (lab.host("server")?, lab.host("client")?);
+        if let Some(most) = plan.buffer_bytes {
+            server.limit_tcp_buffers(most)?;
+            client.limit_tcp_buffers(most)?;
+        }
         let profile = plan.profile.clone().with(|lane| lane.delay = rtt / 2);
         let wire = if profile == LinkProfile::default() {
             Wire::Patch(lab.patch(&server, &client)?)
@@ -88,13 +92,14 @@ impl<'a> Scene<'a> {
             (Peer::Sshfs, Some(sshd), _) => {
                 Mount::by(sshd.mount_command(&self.client, export, &at), &at, unmount, None)
             }
-            (Peer::Wirefs | Peer::Waiting, _, Some(wirefs)) => {
+            (Peer::Wirefs | Peer::Waiting | Peer::One, _, Some(wirefs)) => {
                 let serving = wirefs.serve(self, export)?;
                 let mut command = wirefs.mount_command(self, &at);
                 command.args((peer == Peer::Waiting).then_some("--no-journal"));
+                command.args((peer == Peer::One).then_some(["-o", "connections=1"]).into_iter().flatten());
                 Mount::by(command, &at, wirefs.at_home(unmount), Some(serving))
             }
-            (Peer::Local | Peer::Bare | Peer::Sshfs | Peer::Wirefs | Peer::Waiting, _, _) => {
+            (Peer::Local | Peer::Bare | Peer::Sshfs | Peer::Wirefs | Peer::Waiting | Peer::One, _, _) => {
                 Ok(Mount::local(export))
             }
         }

@@ -24,13 +24,16 @@ pub(crate) struct BenchArguments {
     /// Part of the frames that vanish (1% or 0.01).
     #[arg(long, value_name = "PART", value_parser = units::probability)]
     loss: Option<wirefs_lab::Probability>,
+    /// What a TCP socket's receive and send buffers grow to on both hosts, at most, instead of 32 MiB (256k).
+    #[arg(long, value_name = "SIZE", value_parser = units::bytes)]
+    buffers: Option<u64>,
     /// Workloads, separated by commas, instead of all.
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', value_parser = parse_workload)]
     only: Vec<&'static Workload>,
     /// How often each is run; the table shows medians.
     #[arg(long, value_name = "COUNT", default_value_t = 3)]
     runs: usize,
-    /// What is compared: local, bare (TCP), sshfs, wirefs, no-journal (wirefs --no-journal). local is always there.
+    /// What is compared: local, bare (TCP), sshfs, wirefs, no-journal (wirefs --no-journal), one-connection (wirefs -o connections=1). local is always there.
     #[arg(long, value_name = "PEER,…", default_value = "local,bare,sshfs,wirefs,no-journal", value_delimiter = ',', value_parser = Peer::parse)]
     peers: Vec<Peer>,
     /// A tenth of everything, and no pauses.
@@ -106,6 +109,7 @@ fn plan(arguments: &BenchArguments) -> anyhow::Result<Plan> {
     Ok(Plan {
         rtts: arguments.rtt.clone(),
         profile: link.profile(),
+        buffer_bytes: arguments.buffers,
         workloads: if arguments.only.is_empty() { all } else { arguments.only.clone() },
         peers: Peer::ALL.into_iter().filter(listed).collect(),
         runs: arguments.runs,
@@ -135,11 +139,12 @@ fn conditions(arguments: &BenchArguments, plan: &Plan) -> String {
     let peers = plan.peers.iter().map(|peer| peer.name()).collect::<Vec<_>>().join(", ");
     format!(
         "Commit {}. {}. Medians of {} interleaved runs; {scale}. Peers: {peers}. A figure is the time, the round trips \
-         that it took beyond the local time, and the ratio to the local time. TCP: {}, buffers of up to 32 MiB.",
+         that it took beyond the local time, and the ratio to the local time. TCP: {}, buffers of up to {} KiB.",
         commit(),
         machine(),
         plan.runs,
         first_line("/proc/sys/net/ipv4/tcp_congestion_control"),
+        plan.buffer_bytes.map_or(32 << 10, |bytes| bytes >> 10),
     )
 }
 

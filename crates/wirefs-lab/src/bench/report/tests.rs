@@ -9,6 +9,7 @@ fn plan() -> Plan {
     Plan {
         rtts: vec![Duration::ZERO, Duration::from_millis(85)],
         profile: LinkProfile::default(),
+        buffer_bytes: None,
         workloads: ["find", "bulk-read"].map(|name| Workload::named(name).unwrap()).to_vec(),
         peers: vec![Peer::Local, Peer::Bare, Peer::Sshfs],
         runs: 1,
