@@ -51,7 +51,10 @@ pub(crate) struct Group {
     remote: GroupId,
     ours: Secret,
     theirs: Secret,
+    /// Up to the last that is known: they are gone through for each packet.
     paths: Vec<Option<Box<Path>>>,
+    /// What was acknowledged: here so that its room is used again.
+    report: Report,
     pub(crate) circuits: Circuits,
     finish: Option<Finish>,
     heard: Time,
@@ -76,8 +79,9 @@ impl Group {
             remote,
             ours,
             theirs,
-            paths: std::iter::repeat_with(|| None).take(PATHS_MAX).collect(),
+            paths: Vec::new(),
             circuits: Circuits::new(side),
+            report: Report::default(),
             finish: None,
             heard: now,
             closing: None,
@@ -136,9 +140,17 @@ impl Group {
     fn add_path(&mut self, now: Time, index: usize, way: Way, cards: &[Card]) {
         // PATHS_MAX is at most 16.
         let path = self.new_path(now, index as u8, way, cards);
-        if let Some(place) = self.paths.get_mut(index) {
+        if let Some(place) = self.place(index) {
             *place = path;
         }
+    }
+
+    /// The place of a path that may become known; none: there is no such path.
+    fn place(&mut self, index: usize) -> Option<&mut Option<Box<Path>>> {
+        if self.paths.len() <= index && index < PATHS_MAX {
+            self.paths.resize_with(index + 1, || None);
+        }
+        self.paths.get_mut(index)
     }
 
     /// The path over which the handshake came lives.
@@ -269,6 +281,20 @@ impl Group {
         path.flight.flying_bytes() < window && !path.flight.is_full()
     }
 
+    /// Whether a packet may be to leave now.
+    pub(crate) fn has_packets(&self, now: Time) -> bool {
+        if self.lost.is_some() || self.circuits.notices() > 0 {
+            return true;
+        }
+        let is_probe_due = |path: &Path| path.is_live() && path.sizing.probe(now).is_some();
+        let is_due = |path: &Path| path.wants_ping || path.owes_now(now) || is_probe_due(path);
+        if self.paths().any(is_due) {
+            return true;
+        }
+        let all = (1 << PATHS_MAX) - 1;
+        (0..self.paths.len()).any(|index| self.circuits.has_work(index as u8, all))
+    }
+
     /// Lets time pass.
     pub(crate) fn tick(&mut self, now: Time) {
         if self.lost.is_some() {
@@ -288,15 +314,15 @@ impl Group {
             if path.tick(now, others_live, &mut report) {
                 self.changes.push(PathChange { way: path.way, is_up: false });
             }
-            self.settle(report);
+            self.settle(&mut report);
         }
     }
 
     /// Tells the circuits what became of packets.
-    fn settle(&mut self, report: Report) {
+    fn settle(&mut self, report: &mut Report) {
         // What arrived first: it need not be sent again then.
-        report.arrived.into_iter().for_each(|content| self.circuits.arrived(content));
-        report.lost.into_iter().for_each(|content| self.circuits.lost(content));
+        report.arrived.drain(..).for_each(|content| self.circuits.arrived(content));
+        report.lost.drain(..).for_each(|content| self.circuits.lost(content));
     }
 
     /// The handshake's last packet, if it has to be sent again.

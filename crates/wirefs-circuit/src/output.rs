@@ -160,4 +160,6 @@ pub struct Departure {
     pub destination: Address,
     /// Its bytes.
     pub bytes: usize,
+    /// Whether another may follow at once. Else it is better to send this one, and to ask again then.
+    pub is_more: bool,
 }

@@ -139,7 +139,7 @@ impl Path {
     }
 
     /// What to acknowledge, and how long the newest waited; nothing is owed afterwards.
-    pub(crate) fn settle_owed(&mut self, now: Time) -> (Duration, Vec<(u64, u64)>) {
+    pub(crate) fn settle_owed(&mut self, now: Time) -> (Duration, impl Iterator<Item = (u64, u64)>) {
         self.owed.count = 0;
         self.owed.due = None;
         (now.since(self.owed.newest_at), self.arrived.runs())

@@ -34,7 +34,7 @@ impl Ranges {
 
     /// Takes a range out.
     pub(crate) fn remove(&mut self, start: u64, end: u64) {
-        if start >= end {
+        if start >= end || self.is_empty() {
             return;
         }
         while let Some((&low, &high)) = self.0.range(..end).next_back().filter(|(_, high)| **high > start) {

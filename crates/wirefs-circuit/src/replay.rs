@@ -12,11 +12,13 @@ pub(crate) struct Arrived {
     bits: Vec<u64>,
     /// The newest.
     largest: Option<u64>,
+    /// The first of the run that ends with it. It may be so old that its bit is another's now.
+    run_first: u64,
 }
 
 impl Arrived {
     pub(crate) fn new() -> Arrived {
-        Arrived { bits: vec![0; REPLAY_PACKETS / WORD_BITS as usize], largest: None }
+        Arrived { bits: vec![0; REPLAY_PACKETS / WORD_BITS as usize], largest: None, run_first: 0 }
     }
 
     pub(crate) fn largest(&self) -> Option<u64> {
@@ -51,8 +53,15 @@ impl Arrived {
                 (expected..counter).for_each(|skipped| self.put(skipped, false));
             }
             self.largest = Some(counter);
+            if counter > expected {
+                self.run_first = counter;
+            }
         }
         self.put(counter, true);
+        if counter + 1 == self.run_first {
+            let floor = expected.saturating_sub(SPAN);
+            self.run_first = self.run_end(counter, floor, true);
+        }
         counter == expected
     }
 
@@ -84,25 +93,23 @@ impl Arrived {
     }
 
     /// The newest runs of packets that arrived, first and last, from the newest down.
-    pub(crate) fn runs(&self) -> Vec<(u64, u64)> {
-        let mut runs = Vec::with_capacity(4);
-        let Some(mut top) = self.largest else {
-            return runs;
+    ///
+    /// # Cost
+    /// Where nothing was lost of late, nothing is looked for: this is asked with nearly each packet.
+    pub(crate) fn runs(&self) -> impl Iterator<Item = (u64, u64)> {
+        let floor = self.largest.map_or(0, |largest| (largest + 1).saturating_sub(SPAN));
+        let mut top = self.largest;
+        let run = move || {
+            let last = top?;
+            let first = match self.largest == top {
+                true => self.run_first.max(floor),
+                false => self.run_end(last, floor, true),
+            };
+            let gap = (first > floor).then(|| self.run_end(first - 1, floor, false));
+            top = gap.filter(|gap| *gap > floor).map(|gap| gap - 1);
+            Some((first, last))
         };
-        let floor = (top + 1).saturating_sub(SPAN);
-        while runs.len() < ACK_RUNS_MAX {
-            let first = self.run_end(top, floor, true);
-            runs.push((first, top));
-            if first <= floor {
-                break;
-            }
-            let gap = self.run_end(first - 1, floor, false);
-            if gap <= floor {
-                break;
-            }
-            top = gap - 1;
-        }
-        runs
+        std::iter::from_fn(run).take(ACK_RUNS_MAX)
     }
 }
 

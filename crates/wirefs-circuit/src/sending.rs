@@ -161,15 +161,18 @@ impl Sending {
     pub(crate) fn arrive(&mut self, piece: Piece) {
         let end = piece.offset + piece.bytes;
         self.again.remove(piece.offset, end);
-        if end > self.base {
+        if piece.offset <= self.base && self.acknowledged.is_empty() {
+            // In order, as nearly always.
+            self.base = self.base.max(end);
+        } else if end > self.base {
             self.acknowledged.insert(piece.offset.max(self.base), end);
         }
         if let Some((_, end)) = self.acknowledged.first().filter(|(start, _)| *start <= self.base) {
             self.acknowledged.take_first();
             self.base = end;
-            while self.chunks.front().is_some_and(|(start, chunk)| start + chunk.len() as u64 <= self.base) {
-                self.chunks.pop_front();
-            }
+        }
+        while self.chunks.front().is_some_and(|(start, chunk)| start + chunk.len() as u64 <= self.base) {
+            self.chunks.pop_front();
         }
         if piece.is_last {
             self.ending = Ending::Arrived;

@@ -20,7 +20,7 @@ fn flight(packets: u16) -> Flight {
 fn acknowledge(flight: &mut Flight, now: Time, runs: &[(u64, u64)]) -> Result<Report, NeverSent> {
     let mut room = [0; 200];
     let mut writer = Writer::new(&mut room);
-    writer.ack(0, Duration::ZERO, runs);
+    writer.ack(0, Duration::ZERO, runs.iter().copied());
     let Some(Ok(Part::Ack(ack))) = Parts::new(&room).next() else { panic!("it is one") };
     let mut report = Report::default();
     flight.acknowledge(now, &ack, &Rtt::new(), &mut report).map(|()| report)

@@ -25,17 +25,19 @@ impl Group {
     ) -> Result<(), Refused> {
         let own = cards.get(usize::from(way.card.0)).ok_or(Refused::Malformed)?.address;
         let low = header::counter(packet).ok_or(Refused::Malformed)?;
-        let place = self.paths.get(usize::from(index)).ok_or(Refused::Malformed)?;
-        let mut fresh = match place {
+        if usize::from(index) >= PATHS_MAX {
+            return Err(Refused::Malformed);
+        }
+        let mut fresh = match self.paths.get(usize::from(index)).and_then(Option::as_ref) {
             Some(path) if path.way == way => None,
             Some(_) => return Err(Refused::Forged),
             // The dialler names the paths; the first genuine packet of one makes it known here.
-            None if self.side == Side::Dialled && usize::from(index) < PATHS_MAX => {
+            None if self.side == Side::Dialled => {
                 Some(self.new_path(now, index, way, cards).ok_or(Refused::Malformed)?)
             }
             None => return Err(Refused::Forged),
         };
-        let place = self.paths.get_mut(usize::from(index)).ok_or(Refused::Malformed)?;
+        let place = self.place(usize::from(index)).ok_or(Refused::Malformed)?;
         let path = fresh.as_mut().or(place.as_mut()).ok_or(Refused::Malformed)?;
         let expected = path.arrived.largest().map_or(0, |largest| largest + 1);
         let counter = header::whole_counter(expected, low);
@@ -126,12 +128,13 @@ impl Group {
     fn take_ack(&mut self, now: Time, ack: &Ack<'_>) -> Result<(), PeerFault> {
         let place = self.paths.get_mut(usize::from(ack.path)).and_then(Option::as_mut);
         let path = place.ok_or(PeerFault::Acknowledged)?;
-        let mut report = Report::default();
+        let mut report = std::mem::take(&mut self.report);
         let revives = path.acknowledge(now, ack, &mut report).map_err(|_| PeerFault::Acknowledged)?;
         if revives {
             self.changes.push(PathChange { way: path.way, is_up: true });
         }
-        self.settle(report);
+        self.settle(&mut report);
+        self.report = Report { arrived: report.arrived, lost: report.lost, ..Report::default() };
         Ok(())
     }
 }

@@ -19,6 +19,8 @@ struct Filled {
     bytes: usize,
     purpose: Purpose,
     contents: Contents,
+    /// Something was left that may go over this path.
+    is_more: bool,
 }
 
 impl Group {
@@ -66,7 +68,7 @@ impl Group {
         }
         let mut contents = Contents::default();
         let before = writer.bytes();
-        self.write_circuits(now, index, &mut writer, &mut contents);
+        let is_more = self.write_circuits(now, index, &mut writer, &mut contents);
         let is_asking = is_ping || writer.bytes() > before;
         // Company for an acknowledgement that could wait.
         if writer.bytes() > 0 {
@@ -74,7 +76,7 @@ impl Group {
         }
         let bytes = writer.bytes();
         let purpose = if is_asking { Purpose::Asking } else { Purpose::Silent };
-        (bytes > 0).then_some(Filled { bytes, purpose, contents })
+        (bytes > 0).then_some(Filled { bytes, purpose, contents, is_more })
     }
 
     /// Writes what is owed on this path, if it is due or `is_any`; and what is due on paths that do not live, since what
@@ -94,19 +96,26 @@ impl Group {
             if writer.left() >= ACK_BYTES_MIN {
                 let (waited, runs) = path.settle_owed(now);
                 // PATHS_MAX is at most 16.
-                writer.ack(other as u8, waited, &runs);
+                writer.ack(other as u8, waited, runs);
             }
         }
     }
 
-    fn write_circuits(&mut self, now: Time, index: usize, writer: &mut Writer<'_>, contents: &mut Contents) {
+    /// Writes what circuits have to say. Returns whether they have more for this path.
+    fn write_circuits(
+        &mut self,
+        now: Time,
+        index: usize,
+        writer: &mut Writer<'_>,
+        contents: &mut Contents,
+    ) -> bool {
         let (live, open) = (self.live(), self.open_paths());
         let Some(path) = self.paths.get(index).and_then(Option::as_ref) else {
-            return;
+            return false;
         };
         let is_spare = live == 0 && path.spare > 0 && !path.is_dead();
         if path.flight.is_full() || !path.is_live() && !is_spare {
-            return;
+            return false;
         }
         let is_open = open & 1 << index != 0 && path.rate.next() <= now;
         self.circuits.write_notices(writer, contents);
@@ -122,6 +131,7 @@ impl Group {
                 path.spare -= 1;
             }
         }
+        has_work
     }
 
     /// A packet of a larger size than was ever sent on this path.
@@ -134,7 +144,8 @@ impl Group {
         // A plain one behind it: if that is acknowledged and this is not, the size was the reason.
         path.wants_ping = true;
         let contents = Contents::default();
-        Some(Filled { bytes: bytes.checked_sub(OVERHEAD_BYTES)?, purpose: Purpose::Sizing, contents })
+        let bytes = bytes.checked_sub(OVERHEAD_BYTES)?;
+        Some(Filled { bytes, purpose: Purpose::Sizing, contents, is_more: true })
     }
 
     fn fill_close(&mut self, index: usize, buffer: &mut [u8]) -> Option<Filled> {
@@ -145,7 +156,7 @@ impl Group {
         let mut writer = Writer::new(buffer.get_mut(SEALED_HEADER_BYTES..PACKET_BYTES_MIN)?);
         writer.mark(CLOSE);
         let bytes = writer.bytes();
-        Some(Filled { bytes, purpose: Purpose::Silent, contents: Contents::default() })
+        Some(Filled { bytes, purpose: Purpose::Silent, contents: Contents::default(), is_more: true })
     }
 
     /// Numbers and seals what was written, and keeps account of it.
@@ -187,7 +198,7 @@ impl Group {
         path.flight.push(now, bytes as u64, filled.purpose, filled.contents, mark, &mut report);
         path.learn_size(now, &mut report);
         let destination = path.way.remote;
-        self.settle(report);
-        Some(Departure { destination, bytes })
+        self.settle(&mut report);
+        Some(Departure { destination, bytes, is_more: filled.is_more })
     }
 }

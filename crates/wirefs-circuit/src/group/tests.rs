@@ -80,7 +80,7 @@ fn part() -> impl Strategy<Value = Vec<u8>> {
                 1 => to.notice(RESET, number),
                 2 => to.notice(FREE, number),
                 3 => to.credit(number, offset),
-                4 => to.ack(0, Duration::ZERO, &[(offset, offset + bytes as u64 % 7)]),
+                4 => to.ack(0, Duration::ZERO, [(offset, offset + bytes as u64 % 7)]),
                 5 if bytes < 20 => to.mark(CLOSE),
                 _ => to.data(number, offset, bytes, is_last, |room| room.fill(3)),
             })
@@ -116,8 +116,8 @@ proptest! {
 
 #[test]
 fn nonsense_under_a_good_seal_ends_the_group_and_is_blamed() {
-    let lie = written(|to| to.ack(0, Duration::ZERO, &[(1 << 40, 1 << 40)]));
-    let path_that_is_not = written(|to| to.ack(7, Duration::ZERO, &[(0, 0)]));
+    let lie = written(|to| to.ack(0, Duration::ZERO, [(1 << 40, 1 << 40)]));
+    let path_that_is_not = written(|to| to.ack(7, Duration::ZERO, [(0, 0)]));
     let too_much = written(|to| to.data(Number(0), CREDIT_FIRST, 1, false, |room| room.fill(1)));
     let no_circuit = written(|to| to.notice(RESET, Number(0x0FFF_0000)));
     for content in [vec![0x99], vec![3, 1], lie, path_that_is_not, too_much, no_circuit] {

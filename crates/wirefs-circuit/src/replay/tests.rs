@@ -44,7 +44,7 @@ proptest! {
                 plain.insert(counter);
                 at = plain.last().map_or(0, |last| last + 1);
             }
-            prop_assert_eq!(arrived.runs(), counted(&plain));
+            prop_assert_eq!(arrived.runs().collect::<Vec<_>>(), counted(&plain));
         }
     }
 }
@@ -57,5 +57,5 @@ fn a_copy_is_not_new_and_neither_is_what_is_too_old_to_know() {
     assert!(!arrived.note(SPAN + 10));
     assert!(!arrived.is_new(10), "beyond the window");
     assert!(arrived.is_new(11));
-    assert_eq!(arrived.runs(), [(SPAN + 10, SPAN + 10)]);
+    assert_eq!(arrived.runs().collect::<Vec<_>>(), [(SPAN + 10, SPAN + 10)]);
 }

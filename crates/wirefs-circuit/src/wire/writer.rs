@@ -73,8 +73,9 @@ impl<'a> Writer<'a> {
     }
 
     /// An acknowledgement of these runs (first and last counter, from the newest down), as many as fit.
-    pub(crate) fn ack(&mut self, path: u8, waited: Duration, runs: &[(u64, u64)]) {
-        let Some((&(first, largest), rest)) = runs.split_first() else {
+    pub(crate) fn ack(&mut self, path: u8, waited: Duration, runs: impl IntoIterator<Item = (u64, u64)>) {
+        let mut runs = runs.into_iter();
+        let Some((first, largest)) = runs.next() else {
             return;
         };
         let waited = u64::try_from(waited.as_micros()).unwrap_or(u64::MAX) / WAITED_UNIT_US;
@@ -82,13 +83,18 @@ impl<'a> Writer<'a> {
         self.put_offset(largest);
         self.put(&u16::try_from(waited).unwrap_or(u16::MAX).to_le_bytes());
         self.put(&((largest - first + 1) as u16).to_le_bytes());
-        let count = rest.len().min((self.left().saturating_sub(1)) / ACK_RUN_BYTES);
-        self.put(&[count as u8]);
-        let mut below = first;
-        for &(first, last) in rest.iter().take(count) {
+        let most = self.left().saturating_sub(1) / ACK_RUN_BYTES;
+        let count_at = self.at;
+        self.put(&[0]);
+        let (mut below, mut count) = (first, 0);
+        for (first, last) in runs.take(most) {
             self.put(&((below - 1 - last) as u16).to_le_bytes());
             self.put(&((last - first + 1) as u16).to_le_bytes());
             below = first;
+            count += 1;
+        }
+        if let Some(field) = self.room.get_mut(count_at) {
+            *field = count;
         }
     }
 }

@@ -148,9 +148,11 @@ impl World {
     fn send_all(&mut self, from: u8, card: u8) {
         let mut buffer = std::mem::take(&mut self.buffer);
         let mut packets = 0;
+        let was_said = self.nodes[usize::from(from)].has_packets(self.now);
         while let Some(departure) =
             self.nodes[usize::from(from)].poll_packet(self.now, CardId(card), &mut buffer)
         {
+            assert!(was_said, "a packet leaves of which nothing was said");
             let [.., to, _] = departure.destination.0;
             let packet = &buffer[..departure.bytes];
             assert!(packet.len() >= 20, "{packet:?}");

@@ -43,7 +43,7 @@ fn parts_have_these_bytes_and_read_back() {
 #[test]
 fn acknowledgement_tells_runs_and_gaps() {
     let runs = [(20, 22), (10, 18), (0, 3)];
-    let bytes = written(|to| to.ack(3, Duration::from_micros(80), &runs));
+    let bytes = written(|to| to.ack(3, Duration::from_micros(80), runs));
     assert_eq!(bytes, [2, 3, 22, 0, 0, 0, 0, 0, 10, 0, 3, 0, 2, 1, 0, 9, 0, 6, 0, 4, 0]);
     let Part::Ack(ack) = only(&bytes) else { panic!("{bytes:?}") };
     assert_eq!((ack.path, ack.largest, ack.waited), (3, 22, Duration::from_micros(80)));
@@ -67,7 +67,7 @@ fn runs_below_zero_are_left_out() {
 fn what_is_cut_short_or_unknown_is_malformed() {
     let whole = written(|to| {
         to.data(number(), 5, 3, false, |room| room.fill(7));
-        to.ack(0, Duration::ZERO, &[(5, 9), (1, 2)]);
+        to.ack(0, Duration::ZERO, [(5, 9), (1, 2)]);
     });
     assert_eq!(Parts::new(&whole).count(), 2);
     for cut in (1..whole.len()).filter(|cut| *cut != 16) {
