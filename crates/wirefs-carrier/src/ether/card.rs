@@ -8,8 +8,9 @@ use wirefs_raw::{Blocked, EtherSocket, Frames, HardwareAddress, RawError, Ring};
 
 use super::ETHER_TYPE;
 
-/// The receive ring of a card, in bytes: more than the peers of one circuit may have under way, in frames of any size.
-const RING_BYTES: usize = 16 << 20;
+/// The receive ring of a card, in bytes: more than the peer of one circuit may have under way in full packets. What it is larger
+/// it is colder: the kernel fills one slot after the other.
+const RING_BYTES: usize = 8 << 20;
 /// Packets that are sealed at once, before others may have the machine.
 const FILL_PACKETS: usize = 16;
 
@@ -57,26 +58,32 @@ impl OutCard {
         Some(frames)
     }
 
-    /// Fills the frames with what is to leave now.
+    /// Fills the frames with what is to leave now: a request alone, so that it is under way before it is looked for what may
+    /// follow it.
     pub(super) fn fill<'a>(
         &self,
         mut frames: MutexGuard<'a, Frames>,
         node: &mut Node,
         now: Time,
     ) -> Filling<'a> {
-        let mut added = 0;
+        let (mut added, mut is_full) = (0, false);
         if frames.is_sent() {
             frames.clear();
-            while added < FILL_PACKETS
-                && frames.push(|room| {
+            is_full = true;
+            let mut is_more = true;
+            while added < FILL_PACKETS && is_more {
+                is_full = frames.push(|room| {
                     let packet = node.poll_packet(now, self.id, room)?;
+                    is_more = packet.is_more;
                     Some((HardwareAddress(packet.destination.0), packet.bytes))
-                })
-            {
+                });
+                if !is_full {
+                    break;
+                }
                 added += 1;
             }
         }
-        Filling { frames, is_full: added == FILL_PACKETS, added }
+        Filling { frames, is_full, added }
     }
 
     /// Sends them. Returns whether there is more for this thread to do.

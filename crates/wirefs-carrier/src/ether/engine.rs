@@ -104,7 +104,11 @@ impl Engine {
                 *place = Some(filling);
             }
         }
-        self.note_due(&machine, now);
+        // What is under way first is there first: times can be noted behind it.
+        let mut is_noted = sent == 0;
+        if is_noted {
+            self.note_due(&machine, now);
+        }
         if machine.has_arrivals() {
             self.door.ring();
         }
@@ -112,16 +116,22 @@ impl Engine {
         for (card, place) in self.cards.iter().zip(&mut fillings) {
             if let Some(filling) = place.take()
                 && self.send(card, filling)
+                && let Some(more) = self.flush(card)
             {
-                sent += self.flush(card);
+                sent += more;
+                is_noted = true;
             }
+        }
+        if !is_noted {
+            let machine = self.lock();
+            self.note_due(&machine, self.now());
         }
         sent
     }
 
-    /// Sends what this card may, until there is no more or another thread does it.
-    fn flush(&self, card: &OutCard) -> usize {
-        let mut sent = 0;
+    /// Sends what this card may, until there is no more or another thread does it. None: another one did from the first.
+    fn flush(&self, card: &OutCard) -> Option<usize> {
+        let mut sent = None;
         while let Some(frames) = card.take() {
             let mut machine = self.lock();
             let now = self.now();
@@ -129,7 +139,7 @@ impl Engine {
             machine.settle(now);
             self.note_due(&machine, now);
             drop(machine);
-            sent += filling.added;
+            sent = Some(sent.unwrap_or(0) + filling.added);
             if !self.send(card, filling) {
                 break;
             }
@@ -257,10 +267,15 @@ impl Engine {
             let got = ready(&mut machine, now);
             let is_over = got.is_some() || until.is_some_and(|until| until <= Instant::now());
             let calls_keeper = is_over && machine.resign();
-            // Where nothing happened nothing is to be sent that was not sent by whoever made it so.
-            let sent = if count > 0 || is_due || is_over {
+            let sent = if is_over && !is_due && machine.can_wait(now) {
+                // Whoever leads next looks at once what there is to be done: that is not kept from whom this was for.
+                self.due.store(0, Ordering::Relaxed);
+                drop(machine);
+                0
+            } else if count > 0 || is_due || is_over {
                 self.leave(machine, now)
             } else {
+                // Where nothing happened nothing is to be sent that was not sent by whoever made it so.
                 drop(machine);
                 0
             };

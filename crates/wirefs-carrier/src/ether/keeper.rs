@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use wirefs_circuit::Time;
 use wirefs_raw::give_up_right;
 
-use super::engine::Engine;
+use super::engine::{Engine, STUCK_WAIT};
 use super::machine::Leader;
 
 /// Between two looks.
@@ -93,17 +93,18 @@ fn sleep(engine: &Engine, term: u64, most: Duration) {
         return;
     }
     let due = Time(engine.due.load(Ordering::Relaxed)).min(now + most);
+    // What is due and could not be done a moment ago is for the one who has the card's frames, and sees to it behind them.
+    let due = if due <= now { now + STUCK_WAIT } else { due };
     engine.asleep_until.store(due.0.max(1), Ordering::SeqCst);
     // Whoever nudges, or takes the lead and leaves it, sees from now on that there is a sleeper to be woken.
     engine.is_keeper_asleep.store(true, Ordering::SeqCst);
     let is_nudged = engine.nudged.load(Ordering::SeqCst);
     drop(machine);
-    if !is_nudged && due > now {
+    if !is_nudged {
         engine.poll(&engine.keeper_bell, due.since(now));
     }
     let machine = engine.lock();
     engine.is_keeper_asleep.store(false, Ordering::SeqCst);
-    engine.keeper_bell.clear();
     if machine.term == term {
         engine.asleep_until.store(0, Ordering::SeqCst);
         engine.nudged.store(false, Ordering::SeqCst);

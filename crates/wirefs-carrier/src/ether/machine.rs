@@ -82,6 +82,12 @@ impl Machine {
         top_up(node);
     }
 
+    /// Whether nothing has to be sent or told now, beside what the next one who comes sees to.
+    pub(super) fn can_wait(&mut self, now: Time) -> bool {
+        self.settle(now);
+        self.arrivals.is_empty() && !self.node.has_packets(now)
+    }
+
     /// Takes note of what happened.
     pub(super) fn settle(&mut self, now: Time) {
         while let Some(output) = self.node.poll() {

@@ -14,6 +14,8 @@ use super::engine::{Engine, LOOK, Wheel};
 /// A node over which something went so lately is not left alone for longer than [`LOOK`], so that who sends need not wake
 /// the leader for the times that follow from it.
 const LATELY: Duration = Duration::from_millis(50);
+/// Looks between two looks at the clock.
+const LOOKS_PER_TIME: u32 = 8;
 
 impl Engine {
     fn is_called(&self, wheel: &Wheel, now: Time) -> bool {
@@ -27,18 +29,22 @@ impl Engine {
     pub(super) fn rest(&self, wheel: &mut Wheel, until: Option<Instant>) {
         let begun = self.now();
         let worth = wheel.spin.worth();
-        let mut now = begun;
+        let (mut now, mut looks) = (begun, 0u32);
         while now.since(begun) < worth {
             if self.is_called(wheel, now) {
                 self.nudged.store(false, Ordering::SeqCst);
-                wheel.spin.note(now.since(begun));
+                wheel.spin.found();
                 return;
             }
             std::hint::spin_loop();
-            now = self.now();
+            looks += 1;
+            // The clock costs more than the look.
+            if looks % LOOKS_PER_TIME == 0 {
+                now = self.now();
+            }
         }
         self.sleep(wheel, now, until);
-        wheel.spin.note(self.now().since(begun));
+        wheel.spin.slept(self.now().since(now), !worth.is_zero());
     }
 
     fn sleep(&self, wheel: &mut Wheel, now: Time, until: Option<Instant>) {
@@ -55,16 +61,18 @@ impl Engine {
         }
         self.asleep_until.store(0, Ordering::SeqCst);
         self.nudged.store(false, Ordering::SeqCst);
-        self.bell.clear();
     }
 
-    /// Sleeps until a card has something or the bell rings. Returns how many of them called.
+    /// Sleeps until a card has something or the bell rings, which is silenced. Returns how many of them called.
     pub(super) fn poll(&self, bell: &Bell, most: Duration) -> usize {
         let mut fds: Vec<PollFd<'_>> = Vec::with_capacity(self.cards.len() + 1);
         fds.push(PollFd::from_borrowed_fd(bell.as_fd(), PollFlags::IN));
         fds.extend(self.cards.iter().map(|card| PollFd::new(&card.socket, PollFlags::IN)));
         // An interrupted or impossible wait ends early; the caller looks around and comes again.
         let called = poll(&mut fds, Timespec::try_from(most).ok().as_ref()).unwrap_or(0);
+        if fds.first().is_some_and(|fd| fd.revents().contains(PollFlags::IN)) {
+            bell.clear();
+        }
         for (fd, card) in fds.iter().skip(1).zip(&self.cards) {
             // A card that went down calls until somebody hears it, and frames do not come by the calls that would.
             if fd.revents().contains(PollFlags::ERR) {
