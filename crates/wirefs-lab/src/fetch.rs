@@ -9,6 +9,7 @@
 //! ```
 
 mod load;
+mod nfs;
 mod report;
 mod site;
 mod timing;
@@ -36,6 +37,8 @@ pub const RUNS_MAX: usize = 100;
 /// By what a file is fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peer {
+    /// NFSv4 in user space, over one card: the reads alone.
+    Nfs,
     /// sshfs with its defaults, which has one connection, over one card.
     Sshfs,
     /// wirefs over TLS, over one card.
@@ -48,11 +51,29 @@ pub enum Peer {
 
 impl Peer {
     /// All of them, in the order of reports.
-    pub const ALL: [Peer; 4] = [Peer::Sshfs, Peer::Tls, Peer::Ether, Peer::EtherBoth];
+    pub const ALL: [Peer; 5] = [Peer::Nfs, Peer::Sshfs, Peer::Tls, Peer::Ether, Peer::EtherBoth];
+
+    /// The programs that it needs beside wirefs, and the Debian packages that they are in.
+    pub fn programs(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Peer::Nfs => &nfs::PROGRAMS,
+            Peer::Sshfs => {
+                &[("sshfs", "sshfs"), ("sshd", "openssh-server"), ("ssh-keygen", "openssh-client")]
+            }
+            Peer::Tls | Peer::Ether | Peer::EtherBoth => &[],
+        }
+    }
+
+    /// What installs these on Debian.
+    pub fn remedy(self) -> String {
+        let packages: Vec<&str> = self.programs().iter().map(|(_, packages)| *packages).collect();
+        format!("apt-get install {}", packages.join(" "))
+    }
 
     /// The words for it.
     pub fn name(self) -> &'static str {
         match self {
+            Peer::Nfs => "NFSv4, reads alone",
             Peer::Sshfs => "sshfs",
             Peer::Tls => "wirefs, tls",
             Peer::Ether => "wirefs, ether",
@@ -76,6 +97,8 @@ pub struct Plan {
     pub sizes: usize,
     /// By what.
     pub peers: Vec<Peer>,
+    /// What is left out, since its programs are not here.
+    pub absent: Vec<Peer>,
     /// The `wirefs` program.
     pub wirefs: PathBuf,
     /// A directory, not there yet, for files and mount points.

@@ -15,6 +15,10 @@ use wirefs_lab::{EndSignals, units};
 
 use super::bench::{commit, machine};
 
+/// What one must know to read those of NFS.
+const NFS: &str = " NFSv4 is nfs-ganesha and libnfs, both in user space: a program that fetches one file, less the median of three with an empty \
+                   one, so without `open`, `close` and what a mount costs.";
+
 #[derive(Args)]
 pub(crate) struct FetchArguments {
     /// The rate of each card.
@@ -43,17 +47,17 @@ pub(crate) fn run(arguments: &FetchArguments) -> anyhow::Result<ExitCode> {
     anyhow::ensure!(arguments.rate > 0, "--rate is what each card carries, and more than nothing");
     let signals = EndSignals::block().context("block signals")?;
     let beside = env::current_exe().context("find this program")?.with_file_name("wirefs");
-    let has_sshfs = find("sshfs");
-    if !has_sshfs {
-        eprintln!("sshfs is not here, so it is left out; on Debian: apt-get install sshfs");
-    }
+    let is_here = |peer: &Peer| peer.programs().iter().all(|(program, _)| find(program));
+    let (peers, absent): (Vec<Peer>, Vec<Peer>) = Peer::ALL.into_iter().partition(is_here);
+    absent.iter().for_each(|peer| eprintln!("{}", left_out(*peer)));
     let plan = Plan {
         rate_bits: arguments.rate,
         rtt: arguments.rtt,
         runs: if arguments.short { 1 } else { arguments.runs },
         loads: if arguments.short { vec![0, 20] } else { LOADS.to_vec() },
         sizes: if arguments.short { 2 } else { SIZES.len() },
-        peers: Peer::ALL.into_iter().filter(|peer| has_sshfs || *peer != Peer::Sshfs).collect(),
+        peers,
+        absent,
         wirefs: arguments.wirefs.clone().unwrap_or(beside),
         scratch: env::temp_dir().join(format!("wirefs-lab-fetch-{}", std::process::id())),
         stop: Arc::default(),
@@ -76,15 +80,22 @@ pub(super) fn find(program: &str) -> bool {
     env::split_paths(&path).any(|directory| directory.join(program).is_file())
 }
 
+/// What is told of a peer whose programs are not here.
+fn left_out(peer: Peer) -> String {
+    format!("{} is not installed here, so it is left out; on Debian: {}", peer.name(), peer.remedy())
+}
+
 /// What one must know to read the figures.
 fn conditions(plan: &Plan) -> String {
     format!(
         "Commit {}. {}. Medians of {} interleaved fetches, each from a mount made anew, RTT {} µs, MTU 1500, reads of 1 KiB. The load is \
          datagrams from the server to the client, on each card. The source's figures are those of its text (Pentium 133, Ethernet of 10 \
-         Mbit/s, NFS with blocks of 1 K); its curves have no numbers.",
+         Mbit/s, NFS with blocks of 1 K); its curves have no numbers.{}{}",
         commit(),
         machine(),
         plan.runs,
         plan.rtt.as_micros(),
+        if plan.peers.contains(&Peer::Nfs) { NFS } else { "" },
+        plan.absent.iter().map(|peer| format!(" {}.", left_out(*peer))).collect::<String>(),
     )
 }

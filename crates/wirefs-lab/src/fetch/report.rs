@@ -22,16 +22,16 @@ pub fn to_section(plan: &Plan, samples: &[Sample], conditions: &str) -> Section 
 
 fn table(plan: &Plan, samples: &[Sample], load: u64) -> String {
     let mut out = format!("{load} % load on each card, milliseconds:\n\n| file |");
-    plan.peers.iter().for_each(|peer| out.push_str(&format!(" {} |", peer.name())));
+    shown(plan).for_each(|peer| out.push_str(&format!(" {} |", peer.name())));
     out.push_str(" sshfs − two cards | source: NFS − PFS |\n|---|");
-    out.push_str(&"---|".repeat(plan.peers.len() + 2));
+    out.push_str(&"---|".repeat(shown(plan).count() + 2));
     let gains = if load == 0 { SOURCE_GAINS_FREE } else { SOURCE_GAINS_LOADED };
     for (size, ((name, _), source)) in SIZES.iter().zip(gains).enumerate().take(plan.sizes) {
         let took = |peer: Peer| {
             let of = |sample: &&Sample| sample.load == load && sample.size == size && sample.peer == peer;
             median(samples.iter().filter(of).map(|sample| sample.fetch.total()).collect())
         };
-        let cells = plan.peers.iter().map(|peer| took(*peer).map_or("–".to_owned(), ms));
+        let cells = shown(plan).map(|peer| took(peer).map_or_else(|| nothing(plan, peer), ms));
         let gain = took(Peer::Sshfs).zip(took(Peer::EtherBoth));
         let gain = gain.map_or("–".to_owned(), |(sshfs, both)| {
             format!("{:.1}", (sshfs.as_secs_f64() - both.as_secs_f64()) * 1e3)
@@ -46,22 +46,37 @@ fn table(plan: &Plan, samples: &[Sample], load: u64) -> String {
 /// What the calls took on average, over all fetches without load.
 fn averages(plan: &Plan, samples: &[Sample]) -> String {
     let mut out = String::from("Calls on average, 0 % load, milliseconds:\n\n| call |");
-    plan.peers.iter().for_each(|peer| out.push_str(&format!(" {} |", peer.name())));
+    shown(plan).for_each(|peer| out.push_str(&format!(" {} |", peer.name())));
     out.push_str(" source: NFS | source: PFS |\n|---|");
-    out.push_str(&"---|".repeat(plan.peers.len() + 2));
+    out.push_str(&"---|".repeat(shown(plan).count() + 2));
     for (call, nfs, pfs) in SOURCE_AVERAGES {
-        let average = |peer: &Peer| {
-            let of = |sample: &&Sample| sample.load == 0 && sample.peer == *peer;
+        let average = |peer: Peer| {
+            // What is measured of it is reads.
+            let has_call = is_read(call) || peer != Peer::Nfs;
+            let of = |sample: &&Sample| sample.load == 0 && sample.peer == peer && has_call;
             let fetches: Vec<Fetch> = samples.iter().filter(of).map(|sample| sample.fetch).collect();
             let all: Duration = fetches.iter().map(|fetch| part(fetch, call)).sum();
             let count: u32 = fetches.iter().map(|fetch| if is_read(call) { fetch.reads } else { 1 }).sum();
-            if count == 0 { "–".to_owned() } else { format!("{:.3}", (all / count).as_secs_f64() * 1e3) }
+            match count {
+                0 => nothing(plan, peer),
+                count => format!("{:.3}", (all / count).as_secs_f64() * 1e3),
+            }
         };
-        let cells: Vec<String> = plan.peers.iter().map(average).collect();
+        let cells: Vec<String> = shown(plan).map(average).collect();
         out.push_str(&format!("\n| {call} | {} | {nfs} | {pfs} |", cells.join(" | ")));
     }
     out.push('\n');
     out
+}
+
+/// All that have a column, in the order of reports.
+fn shown(plan: &Plan) -> impl Iterator<Item = Peer> {
+    Peer::ALL.into_iter().filter(|peer| plan.peers.contains(peer) || plan.absent.contains(peer))
+}
+
+/// What stands where nothing was measured.
+fn nothing(plan: &Plan, peer: Peer) -> String {
+    if plan.absent.contains(&peer) { "not installed" } else { "–" }.to_owned()
 }
 
 fn is_read(call: &str) -> bool {

@@ -6,6 +6,7 @@ use std::process::{Child, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use super::nfs::{self, Nfs};
 use super::timing::{Fetch, fetch};
 use super::{Peer, Plan, SIZES};
 use crate::bench;
@@ -24,6 +25,7 @@ const PORT: u16 = 6_440;
 /// The order of fields is the order in which they go.
 pub(super) struct Site {
     sshd: Option<Sshd>,
+    nfs: Option<Nfs>,
     _serving: Serving,
     homes: Homes,
     wirefs: PathBuf,
@@ -79,9 +81,18 @@ impl Site {
             true => Some(Sshd::start(&server, first.address_a(), &scratch.0.join("sshd"))?),
             false => None,
         };
+        let nfs = match plan.peers.contains(&Peer::Nfs) {
+            true => {
+                fs::write(export(&scratch.0).join(nfs::EMPTY), "").map_err(failed)?;
+                let at = (first.address_a(), export(&scratch.0), scratch.0.join("nfs"));
+                Some(Nfs::start(&server, at.0, &at.1, &at.2)?)
+            }
+            false => None,
+        };
         let serving = serve(plan, &homes, &server, &links)?;
         Ok(Site {
             sshd,
+            nfs,
             _serving: serving,
             homes,
             wirefs: plan.wirefs.clone(),
@@ -100,6 +111,9 @@ impl Site {
             (Some(named), Some(expected)) => (named, expected),
             _ => return Ok(Fetch::default()),
         };
+        if let (Peer::Nfs, Some(nfs)) = (peer, &self.nfs) {
+            return nfs.fetch(&self.client, name, expected);
+        }
         let mount = self.mount(peer)?;
         fetch(&mount.path().join(name), expected)
     }
@@ -112,7 +126,7 @@ impl Site {
                 let command = sshd.mount_command(&self.client, &export(&self.scratch.0), &at);
                 return Mount::by(command, &at, unmount, None);
             }
-            (Peer::Sshfs | Peer::Tls, _) => {
+            (Peer::Nfs | Peer::Sshfs | Peer::Tls, _) => {
                 let [first, _] = &self.links;
                 format!("tls://{}:{PORT}/", first.address_a())
             }
@@ -170,12 +184,8 @@ fn hardware_of(host: &Host, device: &str) -> Result<String, LabError> {
 }
 
 fn check_programs(plan: &Plan) -> Result<(), LabError> {
-    if plan.peers.contains(&Peer::Sshfs) {
-        for (name, package) in
-            [("sshfs", "sshfs"), ("sshd", "openssh-server"), ("ssh-keygen", "openssh-client")]
-        {
-            program::find(name, package)?;
-        }
+    for (name, package) in plan.peers.iter().flat_map(|peer| peer.programs()) {
+        program::find(name, package)?;
     }
     program::find("fusermount3", "fuse3")?;
     match plan.wirefs.is_file() {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::error::LabError;
 
 /// Bytes of each read: the source's block.
-const BLOCK_BYTES: usize = 1 << 10;
+pub(super) const BLOCK_BYTES: usize = 1 << 10;
 
 /// What the calls of one fetch took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

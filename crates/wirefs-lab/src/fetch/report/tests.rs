@@ -8,6 +8,7 @@ fn plan(loads: &[u64]) -> Plan {
         loads: loads.to_vec(),
         sizes: 2,
         peers: vec![Peer::Sshfs, Peer::EtherBoth],
+        absent: Vec::new(),
         wirefs: Default::default(),
         scratch: Default::default(),
         stop: Default::default(),
@@ -40,4 +41,18 @@ fn medians_stand_beside_what_the_source_published() {
     ] {
         assert!(section.text.contains(row), "{row} is not in:\n{}", section.text);
     }
+}
+
+#[test]
+fn a_peer_whose_programs_are_not_here_has_a_column_that_says_so() {
+    let plan = Plan { absent: vec![Peer::Nfs], ..plan(&[0]) };
+    let section = to_section(&plan, &[sample(0, 0, Peer::Sshfs, 47)], "conditions");
+    for row in [
+        "| file | NFSv4, reads alone | sshfs | wirefs, ether, two cards |",
+        "| 10 K | not installed | 50.0 | – |",
+        "| read of 1 K | not installed | 4.700 | – |",
+    ] {
+        assert!(section.text.contains(row), "{row} is not in:\n{}", section.text);
+    }
+    assert_eq!(Peer::Nfs.remedy(), "apt-get install nfs-ganesha nfs-ganesha-vfs libnfs-utils");
 }
