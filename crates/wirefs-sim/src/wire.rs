@@ -213,8 +213,12 @@ impl World {
     /// time.
     pub(crate) fn cut(&mut self, connection: ConnectionKey) {
         let from = self.now + self.delay(self.plan.wire);
+        let now = self.now;
         let Some(wire) = self.wires.get_mut(&connection) else { return };
-        wire.lost_from.get_or_insert(from);
+        // A stream has no hole: where something is lost that was held up, nothing that was sent behind it arrives.
+        let is_held = !wire.held_up.is_empty() || !wire.held_down.is_empty();
+        let from = if is_held { now } else { from };
+        wire.lost_from = Some(wire.lost_from.map_or(from, |before| before.min(from)));
         wire.held_up.clear();
         wire.held_down.clear();
         let spans = [(); 2].map(|()| if self.dice.chance(1, 3) { UNNOTICED } else { NOTICED });
