@@ -8,6 +8,7 @@
 
 mod changes;
 mod company;
+mod programs;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -97,6 +98,42 @@ fn node_that_is_killed_comes_back_and_one_that_goes_is_not_missed() {
     fs::write(company.at(3, "last"), "of two").unwrap();
     assert_eq!(fs::read_to_string(company.at(2, "last")).unwrap(), "of two");
     assert_eq!(contents_of_all(&company, &[2, 3]), all);
+}
+
+/// S-133: what is lost on a node's own line comes back from the others.
+#[test]
+fn what_is_lost_on_one_node_is_read_from_the_others() {
+    // So far away that blocks are on the way, and not parked: a cut takes them.
+    let company = Company::new("lost", 2, &LinkProfile::rtt(Duration::from_millis(100)));
+    let flying = ["--rate", "5000", "--park", "0"];
+    company.mount(1, &flying);
+    company.mount(2, &flying);
+    company.wait_until_together(&[1, 2]);
+    let text = |number: usize| format!("file {number}\n").repeat(300);
+    for number in 0..10 {
+        fs::write(company.at(1, format!("file{number}")), text(number)).unwrap();
+    }
+    company.wait_until_same(&[1, 2]);
+    let lost_before = company.status(2)["hosts"][0]["lost"].as_u64().unwrap();
+    // Whatever is under way at this moment is gone; the line is there again at once.
+    company.link(2).cut();
+    company.link(2).heal();
+    for number in 0..10 {
+        let path = company.at(2, format!("file{number}"));
+        wait_for("a file to come back", || {
+            fs::read_to_string(&path).is_ok_and(|found| found == text(number))
+        });
+    }
+    let lost = company.status(2)["hosts"][0]["lost"].as_u64().unwrap() - lost_before;
+    assert!(lost >= 10, "{lost} packets were lost: the cut took nothing");
+    // It is in packets of its own again: nobody else is there to ask.
+    company.unmount(1);
+    company.wait_until_together(&[2]);
+    for number in 0..10 {
+        assert_eq!(fs::read_to_string(company.at(2, format!("file{number}"))).unwrap(), text(number));
+    }
+    fs::write(company.at(2, "after"), "the cut").unwrap();
+    assert_eq!(fs::read_to_string(company.at(2, "after")).unwrap(), "the cut");
 }
 
 /// What is in the tree of these nodes, which is the same.

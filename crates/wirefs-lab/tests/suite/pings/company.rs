@@ -69,8 +69,18 @@ impl Company {
 
     /// A program on a node, ended by force when it runs too long.
     pub(super) fn command(&self, number: usize, program: impl AsRef<std::ffi::OsStr>) -> Command {
+        self.command_within(number, PROGRAM_MAX_SECS, program)
+    }
+
+    /// The same, ended after so many seconds.
+    pub(super) fn command_within(
+        &self,
+        number: usize,
+        seconds: &str,
+        program: impl AsRef<std::ffi::OsStr>,
+    ) -> Command {
         let mut command = self.member(number).host.command("timeout");
-        command.args(["--foreground", "--signal=KILL", PROGRAM_MAX_SECS]).arg(program);
+        command.args(["--foreground", "--signal=KILL", seconds]).arg(program);
         let home = self.dir.join(number.to_string());
         command.env("HOME", home.join("home")).env("XDG_RUNTIME_DIR", home.join("run"));
         command.current_dir("/").stdin(Stdio::null());
@@ -94,7 +104,7 @@ impl Company {
     /// Mounts the one that all have together, naming all other hosts.
     pub(super) fn mount(&self, number: usize, words: &[&str]) {
         let (node, key) = (number.to_string(), self.dir.join("key"));
-        let hub = self.member(number).link.address_a().to_string();
+        let hub = self.link(number).address_a().to_string();
         let mountpoint = self.mountpoint(number);
         let mut all = vec![
             "echo",
@@ -114,6 +124,19 @@ impl Company {
         }
         all.extend(words);
         self.wirefs(number, &all).succeeds();
+    }
+
+    /// Mounts one that the host has for itself.
+    pub(super) fn mount_alone(&self, number: usize, words: &[&str]) {
+        let hub = self.link(number).address_a().to_string();
+        let mountpoint = self.mountpoint(number);
+        let all = ["echo", &mountpoint, "--host", &hub, "--discard"].into_iter().chain(words.iter().copied());
+        self.wirefs(number, &all.collect::<Vec<&str>>()).succeeds();
+    }
+
+    /// The line between a host and the one in the middle.
+    pub(super) fn link(&self, number: usize) -> &LinkHandle {
+        &self.member(number).link
     }
 
     /// What a node tells of its file system.
