@@ -168,6 +168,26 @@ fn report(met: &Met, changes: &[Change]) {
     for Change { what, took, turns } in changes {
         println!("{what:34} tables right after {:.2} s, {turns} periods", took.as_secs_f64());
     }
+    for (kind, word) in [("all", ""), ("kills", "killed"), ("returns", "returned")] {
+        let of = |change: &&Change| change.what.contains(word);
+        println!("{}", spread(kind, changes.iter().filter(of).map(|change| change.took).collect()));
+    }
+}
+
+/// How long the tables took, over all changes of a kind.
+fn spread(kind: &str, mut took: Vec<Duration>) -> String {
+    took.sort();
+    let at = |percent: usize| took.get((took.len() * percent / 100).min(took.len().saturating_sub(1)));
+    let seconds = |percent: usize| at(percent).map_or(0.0, Duration::as_secs_f64);
+    let late = took.iter().filter(|took| **took > TABLES_MAX).count();
+    format!(
+        "tables, {kind}: {} changes, median {:.2} s, 90 % {:.2} s, 99 % {:.2} s, longest {:.2} s, {late} past {TABLES_MAX:?}",
+        took.len(),
+        seconds(50),
+        seconds(90),
+        seconds(99),
+        seconds(100),
+    )
 }
 
 /// What only a machine with nothing else to do can show.
