@@ -38,6 +38,7 @@ pub mod emulator;
 pub mod fetch;
 pub mod lab;
 pub mod namespace;
+mod offloads;
 pub mod options;
 pub mod probe;
 pub mod published;

@@ -14,7 +14,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::sync::Arc;
 
-use rustix::fd::{AsFd, BorrowedFd};
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd};
 use rustix::ioctl::{Ioctl, IoctlOutput, Opcode, ioctl};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
@@ -68,6 +68,40 @@ pub(crate) fn attach_tap(tun: BorrowedFd<'_>, name: &str) -> io::Result<()> {
     // SAFETY: `tun` is open for the whole call and `AttachTap` describes TUNSETIFF correctly (see there).
     unsafe { ioctl(tun, AttachTap(request)) }?;
     Ok(())
+}
+
+/// Requests of SIOCETHTOOL that turn a feature of a card on or off (`linux/ethtool.h`).
+pub(crate) const SET_TSO: u32 = 0x1f;
+/// Cutting of large segments by the kernel, behind all of its layers.
+pub(crate) const SET_GSO: u32 = 0x24;
+/// Joining of received packets.
+pub(crate) const SET_GRO: u32 = 0x2c;
+
+/// `struct ethtool_value`.
+#[repr(C)]
+struct CardFeature {
+    request: u32,
+    value: u32,
+}
+
+/// Turns a feature of a network card on or off.
+///
+/// # Errors
+/// What the kernel says; `InvalidInput` when the name is longer than 15 bytes.
+pub(crate) fn set_card_feature(socket: impl AsFd, name: &str, request: u32, is_on: bool) -> io::Result<()> {
+    let mut feature = CardFeature { request, value: u32::from(is_on) };
+    // SAFETY: `ifreq` is plain data for which all zeros is a value.
+    let mut asked: libc::ifreq = unsafe { MaybeUninit::zeroed().assume_init() };
+    // The last byte stays zero.
+    if name.len() >= asked.ifr_name.len() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    asked.ifr_name.iter_mut().zip(name.bytes()).for_each(|(to, from)| *to = from as libc::c_char);
+    asked.ifr_ifru.ifru_data = (&raw mut feature).cast();
+    // SAFETY: the request and what it points to live through the call; for these requests the kernel reads the name and both
+    // words of the feature, and writes nothing beyond them.
+    let answer = unsafe { libc::ioctl(socket.as_fd().as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut asked) };
+    if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Gives the calling thread a real-time priority, so that it runs as soon as its time has come.

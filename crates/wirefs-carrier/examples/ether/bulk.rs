@@ -1,4 +1,4 @@
-//! One way, as fast as it goes: the carrier beside tcp+tls.
+//! One way, as fast as it goes: the carrier beside tcp+tls, TCP where each packet goes by itself, and bare packets.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -9,6 +9,8 @@ use wirefs_op::Frame;
 use wirefs_op::limits::DATA_BYTES_MAX;
 
 use crate::Outcome;
+use crate::bare;
+use crate::cards::stream;
 use crate::site::{Site, median};
 
 const SPAN: Duration = Duration::from_secs(2);
@@ -18,15 +20,36 @@ const WARM: Duration = Duration::from_millis(500);
 pub(crate) fn run(rounds: usize) -> Outcome<()> {
     for mtu in [1_500, 9_000] {
         let site = Site::new(1, mtu)?;
-        let mut samples = [const { Vec::new() }; 2];
-        for _ in 0..rounds {
-            let [ether, tls] = &mut samples;
-            ether.push(megabytes(site.ether()?, SPAN)?);
-            tls.push(megabytes(site.tls()?, SPAN)?);
+        compare(&site, mtu, rounds)?;
+        if mtu == 1_500 {
+            for (host, patch) in
+                site.hosts.iter().flat_map(|host| site.patches.iter().map(move |it| (host, it)))
+            {
+                host.unbundle(&patch.device)?;
+            }
+            print!("without offloads, ");
+            compare(&site, mtu, rounds)?;
         }
-        let [ether, tls] = samples.map(median);
-        println!("MTU {mtu}: ether {ether:.0} MB/s, tcp+tls {tls:.0} MB/s, ratio {:.2}", ether / tls);
     }
+    Ok(())
+}
+
+fn compare(site: &Site, mtu: usize, rounds: usize) -> Outcome<()> {
+    let mut samples = [const { Vec::new() }; 5];
+    for _ in 0..rounds {
+        let [ether, tls, tcp, packets, sealed] = &mut samples;
+        ether.push(megabytes(site.ether()?, SPAN)?);
+        tls.push(megabytes(site.tls()?, SPAN)?);
+        tcp.push(stream(site.tcp(false)?, SPAN)?);
+        packets.push(bare::megabytes(site, mtu, false, SPAN)?);
+        sealed.push(bare::megabytes(site, mtu, true, SPAN)?);
+    }
+    let [ether, tls, tcp, packets, sealed] = samples.map(median);
+    println!(
+        "MTU {mtu}, MB/s: ether {ether:.0}, tcp+tls {tls:.0}, TCP {tcp:.0}, packets {packets:.0}, sealed {sealed:.0}"
+    );
+    let (by_tls, by_tcp, by_sealed) = (ether / tls, ether / tcp, ether / sealed);
+    println!("  ether / tcp+tls {by_tls:.2}, / TCP {by_tcp:.2}, / sealed packets {by_sealed:.2}");
     Ok(())
 }
 

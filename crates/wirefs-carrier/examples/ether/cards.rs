@@ -20,9 +20,9 @@ pub(crate) fn run(rounds: usize) -> Outcome<()> {
     for _ in 0..rounds {
         let [ether, tcp, mptcp] = &mut samples;
         ether.push(megabytes(site.ether()?, SPAN)?);
-        tcp.push(stream(site.tcp(false)?)?);
+        tcp.push(stream(site.tcp(false)?, SPAN)?);
         if multipath.is_ok() {
-            mptcp.push(stream(site.tcp(true)?)?);
+            mptcp.push(stream(site.tcp(true)?, SPAN)?);
         }
     }
     let [ether, tcp, mptcp] = samples.map(median);
@@ -44,7 +44,7 @@ fn prepare_multipath(site: &Site) -> Outcome<()> {
 }
 
 /// Megabytes a second that arrive over a stream.
-fn stream((mut near, mut far): (TcpStream, TcpStream)) -> Outcome<f64> {
+pub(crate) fn stream((mut near, mut far): (TcpStream, TcpStream), span: Duration) -> Outcome<f64> {
     let received = AtomicU64::new(0);
     std::thread::scope(|scope| {
         let received = &received;
@@ -61,7 +61,7 @@ fn stream((mut near, mut far): (TcpStream, TcpStream)) -> Outcome<f64> {
         });
         std::thread::sleep(WARM);
         let (begun, before) = (Instant::now(), received.load(Ordering::Relaxed));
-        std::thread::sleep(SPAN);
+        std::thread::sleep(span);
         let rate = (received.load(Ordering::Relaxed) - before) as f64 / 1e6 / begun.elapsed().as_secs_f64();
         stopping.shutdown(std::net::Shutdown::Both)?;
         Ok(rate)

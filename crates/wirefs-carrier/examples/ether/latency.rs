@@ -1,4 +1,4 @@
-//! Round trips where nobody sleeps: bare packets through rings, TCP, and the carrier.
+//! Round trips where nobody sleeps, or where both sleep on one processor: bare packets through rings, TCP, and the carrier.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -8,40 +8,62 @@ use std::time::Instant;
 use bytes::Bytes;
 use wirefs_carrier::{Carrier, Class, Outbox};
 use wirefs_op::Frame;
-use wirefs_raw::{EtherSocket, Frames, HardwareAddress, Ring};
 
 use crate::Outcome;
+use crate::bare::Bare;
 use crate::site::{Site, median, pin};
 
 const TRIPS: usize = 4_000;
 const WARM: usize = 500;
-/// Another one than the carrier's: local experimental too.
-const ETHER_TYPE: u16 = 0x88B6;
-const RING_BYTES: usize = 4 << 20;
 
-pub(crate) fn run(rounds: usize) -> Outcome<()> {
+/// How the ends wait for one another.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Regime {
+    /// Each has a processor, and looks until something is there.
+    Looking,
+    /// They share one, and sleep.
+    Blocking,
+}
+
+impl Regime {
+    fn sleeps(self) -> bool {
+        self == Regime::Blocking
+    }
+
+    /// Has the answering end run where it should.
+    fn pin_far(self) {
+        pin(usize::from(!self.sleeps()));
+    }
+}
+
+pub(crate) fn run(rounds: usize, regime: Regime) -> Outcome<()> {
     let site = Site::new(1, 9_000)?;
     println!(
-        "{:>6} {:>16} {:>16} {:>16} {:>12} {:>12}",
-        "bytes", "packets µs", "tcp µs", "ether µs", "/ packets", "/ tcp"
+        "{:>6} {:>14} {:>14} {:>14} {:>14} {:>10} {:>10} {:>6}",
+        "bytes", "packets µs", "sealed µs", "tcp µs", "ether µs", "/ packets", "/ sealed", "/ tcp"
     );
     for bytes in [64, 1_024, 4_096] {
-        let mut samples = [const { Vec::new() }; 3];
-        let mut tails = [const { Vec::new() }; 3];
+        let mut samples = [const { Vec::new() }; 4];
+        let mut tails = [const { Vec::new() }; 4];
         for _ in 0..rounds {
-            let measured = [packets(&site, bytes)?, tcp(&site, bytes)?, ether(&site, bytes)?];
+            let measured = [
+                packets(&site, bytes, regime, false)?,
+                packets(&site, bytes, regime, true)?,
+                tcp(&site, bytes, regime)?,
+                ether(&site, bytes, regime)?,
+            ];
             for ((to, tail), trips) in samples.iter_mut().zip(&mut tails).zip(measured) {
                 to.push(median(trips.clone()));
                 tail.push(percentile(trips, 95));
             }
         }
-        let [packets, tcp, ether] = samples.map(median);
-        let [packets_tail, tcp_tail, ether_tail] = tails.map(median);
-        println!(
-            "{bytes:6} {packets:7.1} ({packets_tail:6.1}) {tcp:7.1} ({tcp_tail:6.1}) {ether:7.1} ({ether_tail:6.1}) {:12.2} {:12.2}",
-            ether / packets,
-            ether / tcp
-        );
+        let [packets, sealed, tcp, ether] = samples.map(median);
+        let tails = tails.map(median);
+        print!("{bytes:6}");
+        for (middle, tail) in [packets, sealed, tcp, ether].into_iter().zip(tails) {
+            print!(" {middle:6.1} ({tail:5.1})");
+        }
+        println!(" {:10.2} {:10.2} {:6.2}", ether / packets, ether / sealed, ether / tcp);
     }
     println!("medians of {rounds} rounds, interleaved; 95 % of each round in brackets");
     Ok(())
@@ -65,48 +87,18 @@ fn time(mut trip: impl FnMut() -> Outcome<()>) -> Outcome<Vec<f64>> {
     Ok(samples)
 }
 
-struct Bare {
-    socket: EtherSocket,
-    ring: Ring,
-    frames: Frames,
-}
-
-impl Bare {
-    fn open(device: &str) -> Result<Bare, wirefs_raw::RawError> {
-        let socket = EtherSocket::open(device, ETHER_TYPE)?;
-        let ring = Ring::open(&socket, 9_000, RING_BYTES)?;
-        Ok(Bare { socket, ring, frames: Frames::new(9_000) })
-    }
-
-    fn send(&mut self, to: HardwareAddress, bytes: usize) {
-        self.frames.clear();
-        self.frames.push(|_| Some((to, bytes)));
-        self.socket.send(&mut self.frames);
-    }
-
-    /// Looks until something came, or the flag says that nothing will.
-    fn receive(&mut self, is_over: &AtomicBool) -> usize {
-        while !self.ring.is_ready() && !is_over.load(Ordering::Relaxed) {
-            std::hint::spin_loop();
-        }
-        let mut bytes = 0;
-        self.ring.each(1, |_, payload| bytes = payload.len());
-        bytes
-    }
-}
-
-fn packets(site: &Site, bytes: usize) -> Outcome<Vec<f64>> {
+fn packets(site: &Site, bytes: usize, regime: Regime, is_sealed: bool) -> Outcome<Vec<f64>> {
     let device = &site.patches.first().ok_or("no cable")?.device;
     let [near, far] = &site.hosts;
-    let mut near = near.run(|| Bare::open(device))??;
-    let mut far = far.run(|| Bare::open(device))??;
+    let mut near = near.run(|| Bare::open(device, is_sealed))??;
+    let mut far = far.run(|| Bare::open(device, is_sealed))??;
     let (near_address, far_address) = (near.socket.address(), far.socket.address());
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            pin(1);
+            regime.pin_far();
             loop {
-                match far.receive(&is_over) {
+                match far.receive(&is_over, regime.sleeps()) {
                     0 => return,
                     bytes => far.send(near_address, bytes),
                 }
@@ -116,7 +108,7 @@ fn packets(site: &Site, bytes: usize) -> Outcome<Vec<f64>> {
         let never = AtomicBool::new(false);
         let samples = time(|| {
             near.send(far_address, bytes);
-            near.receive(&never);
+            near.receive(&never, regime.sleeps());
             Ok(())
         });
         is_over.store(true, Ordering::Relaxed);
@@ -138,13 +130,13 @@ fn read(stream: &mut TcpStream, room: &mut [u8]) -> Outcome<bool> {
     Ok(true)
 }
 
-fn tcp(site: &Site, bytes: usize) -> Outcome<Vec<f64>> {
+fn tcp(site: &Site, bytes: usize, regime: Regime) -> Outcome<Vec<f64>> {
     let (mut near, mut far) = site.tcp(false)?;
-    near.set_nonblocking(true)?;
-    far.set_nonblocking(true)?;
+    near.set_nonblocking(!regime.sleeps())?;
+    far.set_nonblocking(!regime.sleeps())?;
     std::thread::scope(|scope| {
         scope.spawn(move || -> Outcome<()> {
-            pin(1);
+            regime.pin_far();
             let mut room = vec![0; bytes];
             while read(&mut far, &mut room)? {
                 far.write_all(&room)?;
@@ -170,12 +162,12 @@ fn frame(bytes: usize) -> Frame {
     Frame { head, data: Bytes::from(vec![7; bytes - 32]) }
 }
 
-fn ether(site: &Site, bytes: usize) -> Outcome<Vec<f64>> {
+fn ether(site: &Site, bytes: usize, regime: Regime) -> Outcome<Vec<f64>> {
     let (near, far) = site.ether()?;
     std::thread::scope(|scope| {
         let Carrier { mut source, sink, closer, .. } = far;
         scope.spawn(move || {
-            pin(1);
+            regime.pin_far();
             let back = Outbox::start(sink, closer, |_| {});
             while let Ok(Some(_)) = source.receive() {
                 back.push(frame(bytes), Class::Urgent);
