@@ -61,6 +61,12 @@ impl State {
         self.wanted_data.retain(|wanted| *wanted != key);
         self.data.remove(&key)
     }
+
+    /// Who waits for this call, which is about to be answered.
+    fn end_waiting(&mut self, call: CallId) -> Option<Waiting> {
+        self.signalled.remove(&call);
+        self.waiting.remove(&call)
+    }
 }
 
 /// One mount's machinery.
@@ -222,14 +228,12 @@ impl Engine {
         while let Some(output) = state.client.poll() {
             match output {
                 Output::Answer(call, answer) => {
-                    state.signalled.remove(&call);
-                    if let Some(waiting) = state.waiting.remove(&call) {
+                    if let Some(waiting) = state.end_waiting(call) {
                         work.answers.push((waiting, answer));
                     }
                 }
                 Output::AnswerAfter(call, answer) => {
-                    state.signalled.remove(&call);
-                    if let Some(waiting) = state.waiting.remove(&call) {
+                    if let Some(waiting) = state.end_waiting(call) {
                         state.delayed.insert(call);
                         work.notices.push(Notice::Answer(call, waiting, answer));
                     }
@@ -270,8 +274,7 @@ impl Engine {
                 | Output::JournalForget(_)
                 | Output::JournalAnew(_)) => self.follow_journal(state, output),
                 Output::AnswerJournaled(call, answer) => {
-                    state.signalled.remove(&call);
-                    if let Some(waiting) = state.waiting.remove(&call) {
+                    if let Some(waiting) = state.end_waiting(call) {
                         state.delayed.insert(call);
                         work.journaled.push((call, waiting, answer));
                     }
