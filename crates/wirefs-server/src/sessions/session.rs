@@ -39,6 +39,8 @@ pub(super) struct Session {
     pub(super) holder: Option<HolderKey>,
     /// Jobs that are not finished.
     pub(super) jobs: usize,
+    /// Closed when it is over: its client waits for that.
+    pub(super) told_of_end: Option<ConnectionKey>,
     pub(super) backlog_bytes: usize,
     pub(super) free_bytes: usize,
 }
@@ -137,6 +139,7 @@ impl Sessions {
             ledger: noted.map(Ledger::from).unwrap_or_default(),
             holder: None,
             jobs: 0,
+            told_of_end: None,
             backlog_bytes: 0,
             free_bytes: 0,
         };
@@ -192,9 +195,11 @@ impl Sessions {
         };
         self.recalled(now, connection, RESTS);
         self.disconnected(now, connection);
+        // Closed behind the end, since that is what the client waits for, however long what still runs takes.
+        if let Some(owner) = self.sessions.get_mut(&session) {
+            owner.told_of_end = Some(connection);
+        }
         self.end(now, session);
-        // Behind the end, since that is what the client waits for.
-        self.outputs.push_back(Output::Close { connection, why: Parting::Ended });
         self.settle_solitude(now);
     }
 
@@ -233,6 +238,9 @@ impl Sessions {
         }
         if owner.known_to_tree {
             self.outputs.push_back(Output::EndSession(session));
+        }
+        if let Some(connection) = owner.told_of_end {
+            self.outputs.push_back(Output::Close { connection, why: Parting::Ended });
         }
         if self.keeps_notes {
             self.outputs.push_back(Output::NotesEnd(owner.id));

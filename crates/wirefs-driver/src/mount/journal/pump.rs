@@ -17,8 +17,8 @@ use wirefs_op::{NOTAG, Request};
 
 /// How long the server may be silent: its disk may be slow, and others may have to be asked first.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// How long the server may take to end a session.
-const ENDING: Duration = Duration::from_secs(10);
+/// How long the server may take to end a session, with what still runs of it, such as a sync.
+const ENDING: Duration = Duration::from_secs(60);
 /// How long the last word may take to leave.
 const LAST_WORD: Duration = Duration::from_secs(1);
 /// How often it is told how far it is.

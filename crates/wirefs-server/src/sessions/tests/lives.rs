@@ -165,3 +165,17 @@ fn a_session_that_its_client_ends_is_over_before_the_connection_is_and_nobody_wa
     assert!(!resumed);
     assert!(world.receive(A, NOTAG, recalled(ENDS)).is_empty(), "the connection is gone");
 }
+
+// S-123
+#[test]
+fn who_ends_a_session_hears_so_when_what_still_runs_of_it_is_over() {
+    let mut world = World::leasing();
+    world.join_leasing(A, 1);
+    let job = world.execute(A, Tag(1), stat());
+    assert!(
+        !world.receive(A, NOTAG, recalled(ENDS)).iter().any(|output| matches!(output, Output::Close { .. }))
+    );
+    let outputs = world.handle(Input::Finished(job.key));
+    let close = Output::Close { connection: A, why: Parting::Ended };
+    assert!(matches!(&outputs[..], [Output::EndSession(_), last] if *last == close), "{outputs:?}");
+}
