@@ -3,7 +3,7 @@
 use super::{Asked, Believed, Kernel, Matter, Place};
 use std::time::Duration;
 use wirefs_client::call::{Answer, CallId, Entry, NodeId, PageCache};
-use wirefs_op::{Stat, Time};
+use wirefs_op::{Kind, Stat, Time};
 
 impl Kernel {
     /// Takes in an answer at `now`.
@@ -96,6 +96,10 @@ impl Kernel {
 
     fn entry(&mut self, now: Time, asked: &Asked, place: Place, entry: &Entry) {
         let is_new = self.ids.insert(entry.node, entry.stat.id).is_none();
+        if entry.stat.kind == Kind::Directory {
+            // A directory has one name: the kernel moves that which it knows (`d_splice_alias`, fs/dcache.c).
+            self.names.retain(|_, believed| believed.what != Some(entry.node));
+        }
         self.named(now, asked, place, Some(entry.node), entry.entry_ttl);
         let is_behind = asked.forgotten_behind.contains(&entry.node);
         if is_behind {

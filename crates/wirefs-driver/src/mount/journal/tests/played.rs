@@ -108,7 +108,14 @@ fn serve(mut far: Carrier, state: &Mutex<State>) {
             state.breaks_after = None;
             return far.closer.close();
         }
-        let Some(reply) = state.answer(request) else { continue };
+        let ends = state.ends;
+        let Some(reply) = state.answer(request) else {
+            // Who is told that a session is over ends the connection behind it.
+            if state.ends > ends {
+                return far.closer.close();
+            }
+            continue;
+        };
         drop(state);
         let mut frames = [reply.encode(tag)].into();
         // Who has heard enough has gone.
