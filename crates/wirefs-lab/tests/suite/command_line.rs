@@ -182,13 +182,16 @@ fn fetch_measures_each_size_by_each_peer_and_leaves_nothing() {
     assert!(run.status.success(), "{run:?}");
     let text = fs::read_to_string(&page).unwrap();
     assert!(text.contains("### Fetching a file over cards of 100 Mbit/s"), "{text}");
-    // One row for each load: all four peers measured it.
+    // One row for each load: all four peers measured it, and NFS where it is there.
     for size in ["| 10 K |", "| 50 K |"] {
         let rows: Vec<&str> = text.lines().filter(|line| line.starts_with(size)).collect();
         assert_eq!(rows.len(), 2, "{text}");
         for row in rows {
-            let mut measured = row.split('|').skip(2).take(4);
-            assert!(measured.all(|cell| cell.trim().parse::<f64>().is_ok_and(|ms| ms > 0.0)), "{row}");
+            let cells: Vec<&str> = row.split('|').map(str::trim).skip(2).collect();
+            let ms = |cell: &&str| cell.parse::<f64>().ok();
+            // What a fetch takes beyond an empty one may be nothing on a busy machine.
+            let is_nfs = ms(&cells[0]).is_some_and(|ms| ms >= 0.0) || cells[0] == "not installed";
+            assert!(is_nfs && cells[1..5].iter().all(|cell| ms(cell).is_some_and(|ms| ms > 0.0)), "{row}");
         }
     }
     fs::remove_dir_all(at).unwrap();

@@ -328,10 +328,10 @@ impl Sessions {
 
     /// Trecalled.
     pub(super) fn recalled(&mut self, now: Time, connection: ConnectionKey, serial: u64) {
-        let serial = serial & !OWN;
         if serial == ENDS {
             return self.ends(now, connection);
         }
+        let serial = serial & !OWN;
         let Some(holder) = self.holder_over(connection) else { return };
         if self.gives_way(now, holder, Serial(serial)) {
             return;
