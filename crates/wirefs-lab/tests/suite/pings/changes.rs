@@ -49,6 +49,11 @@ fn is_end(error: &std::io::Error) -> bool {
     error.raw_os_error().is_some_and(|number| ENDS.contains(&number))
 }
 
+/// Whether this is what a program sees of a node that was killed. What was under way then may end otherwise, with EIO: the next call tells.
+fn is_killed(at: &Path, error: &std::io::Error) -> bool {
+    is_end(error) || fs::read_dir(at).is_err_and(|error| is_end(&error))
+}
+
 impl Log {
     pub(super) fn new(seed: u64) -> Log {
         Log { files: BTreeMap::new(), changes: 0, seed }
@@ -78,7 +83,7 @@ impl Log {
             };
             match done {
                 Ok(()) => *allowed = vec![wanted],
-                Err(error) if is_end(&error) => return,
+                Err(error) if is_killed(at, &error) => return,
                 // S-132: there is less room while a node goes or comes.
                 Err(error) if error.kind() == ErrorKind::StorageFull => continue,
                 Err(error) => panic!("node {me}: {name}: {error}"),
@@ -103,7 +108,7 @@ impl Log {
 fn look(at: &Path, seed: &mut u64) -> bool {
     let names = match fs::read_dir(at) {
         Ok(entries) => entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()),
-        Err(error) if is_end(&error) => return false,
+        Err(error) if is_killed(at, &error) => return false,
         Err(error) => panic!("a listing: {error}"),
     };
     let names: Vec<String> = names.filter(|name| name.starts_with("file")).collect();
@@ -127,7 +132,7 @@ fn exclude(at: &Path, common: &Common) -> bool {
         Err(error) if matches!(error.kind(), ErrorKind::AlreadyExists | ErrorKind::StorageFull) => {
             return true;
         }
-        Err(error) if is_end(&error) => return false,
+        Err(error) if is_killed(at, &error) => return false,
         Err(error) => panic!("a directory: {error}"),
     }
     assert_eq!(common.holders.fetch_add(1, Ordering::SeqCst), 0, "two made the same directory");
@@ -136,7 +141,7 @@ fn exclude(at: &Path, common: &Common) -> bool {
         Ok(()) => true,
         // It stays, and nobody makes another one.
         Err(error) if error.kind() == ErrorKind::StorageFull => true,
-        Err(error) if is_end(&error) => false,
+        Err(error) if is_killed(at, &error) => false,
         Err(error) => panic!("a directory: {error}"),
     }
 }
