@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use wirefs_client::call::{Answer, Call, CallId, Caller, Entry, Handle, NodeId, PageCache, ROOT};
-use wirefs_fuse::{FileSystem, MountOptions, Reply, Session, SessionOptions, mount};
+use wirefs_fuse::{FileSystem, MountOptions, Reading, Reply, Session, SessionOptions, mount};
 use wirefs_op::{Errno, FileId, Kind, Stat, Timestamp};
 
 /// What `read_file` expects.
@@ -78,7 +78,7 @@ fn answer(call: &Call<'_>) -> (&'static str, Answer) {
 }
 
 impl FileSystem for Floor {
-    fn call(&self, _: Caller, call: Call<'_>, reply: Reply) {
+    fn call(&self, _: Caller, call: Call<'_>, reply: Reply, _: &Reading<'_>) {
         let (name, answer) = answer(&call);
         reply.answer(answer);
         *self.asked.lock().unwrap_or_else(PoisonError::into_inner).entry(name).or_default() += 1;

@@ -3,6 +3,7 @@
 use crate::answer::{Encoded, encode_error, put_header};
 use crate::beliefs::Beliefs;
 use crate::{abi, sys};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use rustix::io;
@@ -64,15 +65,22 @@ pub(crate) struct Connection {
 impl Connection {
     /// Joins descriptors until there are `lanes` of them, so that threads do not contend for one queue. Where the kernel
     /// or the rights forbid that, all threads share what there is.
-    pub(crate) fn new(device: Device, lanes: usize) -> Connection {
+    ///
+    /// # Errors
+    /// Those of asking that reading waits for nothing.
+    pub(crate) fn new(device: Device, lanes: usize) -> io::Result<Connection> {
         let Device(first) = device;
+        let waits_not =
+            |fd: &OwnedFd| rustix::fs::fcntl_setfl(fd, rustix::fs::fcntl_getfl(fd)? | OFlags::NONBLOCK);
         let join = || {
             let fresh = open_device()?;
             sys::join_device(&fresh, first.as_fd())?;
+            waits_not(&fresh)?;
             io::Result::Ok(fresh)
         };
+        waits_not(&first)?;
         let others = (1..lanes).map_while(|_| join().ok()).collect();
-        Connection { first, others, beliefs: Beliefs::default() }
+        Ok(Connection { first, others, beliefs: Beliefs::default() })
     }
 
     /// What the kernel may believe.
@@ -85,11 +93,24 @@ impl Connection {
         lane.checked_sub(1).and_then(|other| self.others.get(other)).unwrap_or(&self.first)
     }
 
-    /// Waits for a request; what `head` does not take goes to `rest`.
+    /// Waits for a request, and takes it.
+    ///
+    /// # Errors
+    /// As [`Connection::take`], and those of waiting.
+    pub(crate) fn receive(&self, lane: usize, head: &mut [u8], rest: &mut [u8]) -> io::Result<Received> {
+        let mut waits = [PollFd::new(self.lane(lane), PollFlags::IN)];
+        match poll(&mut waits, None) {
+            Ok(_) => self.take(lane, head, rest),
+            Err(io::Errno::INTR) => Ok(Received::Nothing),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Takes a request, if there is one; what `head` does not take goes to `rest`.
     ///
     /// # Errors
     /// Those of reading that mean neither "nothing now" nor the end.
-    pub(crate) fn receive(&self, lane: usize, head: &mut [u8], rest: &mut [u8]) -> io::Result<Received> {
+    pub(crate) fn take(&self, lane: usize, head: &mut [u8], rest: &mut [u8]) -> io::Result<Received> {
         match io::readv(self.lane(lane), &mut [IoSliceMut::new(head), IoSliceMut::new(rest)]) {
             // A signal; the request was taken back before it was read; another thread took it.
             Err(io::Errno::INTR | io::Errno::NOENT | io::Errno::AGAIN) => Ok(Received::Nothing),

@@ -11,12 +11,12 @@
 //! ```no_run
 //! use std::sync::Arc;
 //! use wirefs_client::call::{Answer, Call, CallId, Caller};
-//! use wirefs_fuse::{FileSystem, MountOptions, Reply, Session, SessionOptions, mount};
+//! use wirefs_fuse::{FileSystem, MountOptions, Reading, Reply, Session, SessionOptions, mount};
 //! use wirefs_op::Errno;
 //!
 //! struct Nothing;
 //! impl FileSystem for Nothing {
-//!     fn call(&self, _: Caller, _: Call<'_>, reply: Reply) {
+//!     fn call(&self, _: Caller, _: Call<'_>, reply: Reply, _: &Reading<'_>) {
 //!         reply.answer(Answer::Fail(Errno::NotFound));
 //!     }
 //!     fn interrupt(&self, _: CallId) -> bool {
@@ -46,6 +46,7 @@ mod mount;
 mod nearness;
 mod notifier;
 mod operands;
+mod reading;
 mod reply;
 pub mod request;
 mod session;
@@ -57,6 +58,7 @@ pub use device::Device;
 pub use init::{Agreed, Offer};
 pub use mount::{MountError, MountOptions, mount};
 pub use notifier::Notifier;
+pub use reading::Reading;
 pub use reply::Reply;
 pub use session::{Ended, Session, SessionOptions, StartError};
 pub use unmount::{UnmountError, abort, unmount};
@@ -67,10 +69,10 @@ use wirefs_client::call::{Call, CallId, Caller};
 pub trait FileSystem: Send + Sync + 'static {
     /// Takes one call. It may be answered now, or later from any thread; dropping `reply` answers `EIO`.
     ///
-    /// It should not wait: while it does, this thread reads no further request. The kernel remembers an answer
+    /// Where it waits or takes its time it is to let another thread read before (`reading`): until then nobody reads requests. The kernel remembers an answer
     /// `NotImplemented` and does not ask for that operation again while the mount lives; it then does without (no
     /// `flush`, locks kept in the kernel alone). Interrupts come through [`FileSystem::interrupt`], never as a call.
-    fn call(&self, caller: Caller, call: Call<'_>, reply: Reply);
+    fn call(&self, caller: Caller, call: Call<'_>, reply: Reply, reading: &Reading<'_>);
 
     /// Learns that a signal interrupted the caller of `call`, which should then be answered soon, with `Interrupted` if
     /// it is not done. Says whether it knows of that call.

@@ -62,7 +62,8 @@ impl Nearness {
     }
 }
 
-fn has_much_data(call: &Call<'_>) -> bool {
+/// A call that takes longer than a thread takes to wake.
+pub(crate) fn has_much_data(call: &Call<'_>) -> bool {
     match call {
         Call::Read { count, .. } => usize::try_from(*count).is_ok_and(|count| count > LITTLE_BYTES_MAX),
         Call::Write { data, .. } => data.len() > LITTLE_BYTES_MAX,

@@ -6,6 +6,7 @@ use crate::inbox::Inbox;
 use crate::init::{self, Agreed, Offer, Outcome};
 use crate::nearness::{self, Nearness};
 use crate::notifier::Notifier;
+use crate::reading::{Reading, Turns};
 use crate::reply::Reply;
 use crate::request::{self, Body, Header, Malformed};
 use crate::{FileSystem, abi};
@@ -117,13 +118,16 @@ impl Session {
         options: SessionOptions,
     ) -> Result<Session, StartError> {
         let threads = options.threads.max(1);
-        let connection = Arc::new(Connection::new(device, threads));
+        let connection =
+            Connection::new(device, threads).map_err(|error| StartError::Device(error.into()))?;
+        let (connection, turns) = (Arc::new(connection), Arc::new(Turns::default()));
         let agreed = shake_hands(&connection, &options)?;
         connection.beliefs().agree(agreed.forgets_names, agreed.maps_unkept(), agreed.prunes());
         let mut session = Session { connection, agreed, threads: Vec::with_capacity(threads) };
         for lane in 0..threads {
             let server = Server {
                 connection: Arc::clone(&session.connection),
+                turns: Arc::clone(&turns),
                 lane,
                 file_system: Arc::clone(&file_system),
                 agreed,
@@ -209,6 +213,7 @@ fn receive_offer(connection: &Connection, buffer: &mut [u8]) -> Result<(CallId, 
 /// One thread's share of the serving.
 struct Server {
     connection: Arc<Connection>,
+    turns: Arc<Turns>,
     lane: usize,
     file_system: Arc<dyn FileSystem>,
     agreed: Agreed,
@@ -218,12 +223,13 @@ impl Server {
     fn serve(self) -> io::Result<Ended> {
         let mut inbox = Inbox::new(self.agreed.write_bytes_max);
         let mut near = Nearness::default();
+        let reading = Reading::new(&self.turns);
         loop {
             let (head, rest) = inbox.room();
-            match self.connection.receive(self.lane, head, rest)? {
+            match reading.receive(&self.connection, self.lane, head, rest)? {
                 Received::Request(bytes) => {
                     let agreed = self.agreed.dialect();
-                    inbox.open(bytes, |request| self.dispatch(request.decode(agreed), &mut near));
+                    inbox.open(bytes, |request| self.dispatch(request.decode(agreed), &mut near, &reading));
                 }
                 Received::Nothing => {}
                 Received::Unmounted => return Ok(Ended::Unmounted),
@@ -236,7 +242,12 @@ impl Server {
         Reply::new(&self.connection, self.lane, call, expects, ROOT, None)
     }
 
-    fn dispatch(&self, request: Result<(Header, Body<'_>), Malformed>, near: &mut Nearness) {
+    fn dispatch(
+        &self,
+        request: Result<(Header, Body<'_>), Malformed>,
+        near: &mut Nearness,
+        reading: &Reading<'_>,
+    ) {
         let (header, body) = match request {
             Ok(request) => request,
             Err(Malformed { call: Some(call) }) => return drop(self.reply(call, Expects::Done)),
@@ -250,15 +261,20 @@ impl Server {
                     _ => None,
                 };
                 let reply = Reply::new(&self.connection, self.lane, id, expects, node, lookup);
-                self.call(caller, call, reply);
-                // Behind the answer, which is not to wait for it.
-                if near.called(caller.pid, &call) {
+                if nearness::has_much_data(&call) {
+                    reading.hand_over();
+                }
+                self.call(caller, call, reply, reading);
+                // Who is awake when it is asked need not be near. Else behind the answer, which is not to wait for it.
+                if reading.has_looked() {
+                    *near = Nearness::default();
+                } else if near.called(caller.pid, &call) {
                     nearness::go_to(caller.pid);
                 }
             }
             Body::Forgets(forgets) => {
                 for forget in forgets {
-                    self.call(caller, forget, self.reply(id, Expects::Nothing));
+                    self.call(caller, forget, self.reply(id, Expects::Nothing), reading);
                 }
             }
             Body::Interrupt(interrupted) => self.interrupt(id, interrupted),
@@ -270,8 +286,8 @@ impl Server {
     }
 
     /// A panic in the file system costs the call that caused it (its reply is dropped, so it fails) and not the mount.
-    fn call(&self, caller: Caller, call: Call<'_>, reply: Reply) {
-        let guarded = AssertUnwindSafe(|| self.file_system.call(caller, call, reply));
+    fn call(&self, caller: Caller, call: Call<'_>, reply: Reply, reading: &Reading<'_>) {
+        let guarded = AssertUnwindSafe(|| self.file_system.call(caller, call, reply, reading));
         drop(catch_unwind(guarded));
     }
 

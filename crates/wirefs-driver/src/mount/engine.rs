@@ -20,6 +20,7 @@ use std::time::{Duration, Instant};
 use wirefs_carrier::{Class, Closer, Dial, Direct, PeerInfo};
 use wirefs_client::call::{Answer, Call, CallId, Caller, ROOT};
 use wirefs_client::{Client, Config, DataKey, HostName, Lane, Loaded, Output};
+use wirefs_fuse::Reading;
 use wirefs_op::message::version::SessionId;
 use wirefs_op::{Errno, Frame, Time};
 use wirefs_store::Snapshot;
@@ -183,16 +184,22 @@ impl Engine {
 
     /// The same, in a thread that may wait for the local disk, and that carries out itself what it asks for where the server
     /// is in this process.
-    pub(super) fn drive_and_wait<R>(&self, change: impl FnOnce(&mut State, Time) -> R) -> R {
+    pub(super) fn drive_and_wait<R>(
+        &self,
+        reading: &Reading<'_>,
+        change: impl FnOnce(&mut State, Time) -> R,
+    ) -> R {
         let (result, mut work) = self.change(change);
         let here = work.take_here();
         if let Some(late) = work.carry_out(&self.notices) {
+            reading.hand_over();
             match &self.journal {
                 Some(journal) if journal.sync_to(journal.written()) => self.answer(late),
                 _ => self.hand_over(late),
             }
         }
         if let Some(server) = here {
+            reading.hand_over();
             server.flush(self.helpers_max);
         }
         result

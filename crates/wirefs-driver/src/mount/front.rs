@@ -3,12 +3,12 @@
 use super::engine::{Engine, Waiting};
 use super::signals::is_dying;
 use wirefs_client::call::{Call, CallId, Caller};
-use wirefs_fuse::{FileSystem, Reply};
+use wirefs_fuse::{FileSystem, Reading, Reply};
 
 impl FileSystem for Engine {
-    fn call(&self, caller: Caller, call: Call<'_>, reply: Reply) {
+    fn call(&self, caller: Caller, call: Call<'_>, reply: Reply, reading: &Reading<'_>) {
         let id = reply.id();
-        self.drive_and_wait(|state, now| {
+        self.drive_and_wait(reading, |state, now| {
             if !matches!(call, Call::Forget { .. }) {
                 state.waiting.insert(id, Waiting::Kernel { reply, pid: caller.pid });
             }

@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use wirefs_client::call::{Answer, Call, CallId, Caller, Invalidate, ROOT};
-use wirefs_fuse::{FileSystem, MountOptions, Notifier, Reply, Session, SessionOptions};
+use wirefs_fuse::{FileSystem, MountOptions, Notifier, Reading, Reply, Session, SessionOptions};
 use wirefs_op::{Errno, FileId, FsStat, Kind, Stat, Timestamp};
 
 /// Calls that wait for the server to be reached, at most; more are told to come again.
@@ -171,13 +171,13 @@ impl Gate {
 }
 
 impl FileSystem for Inner {
-    fn call(&self, caller: Caller, call: Call<'_>, reply: Reply) {
+    fn call(&self, caller: Caller, call: Call<'_>, reply: Reply, reading: &Reading<'_>) {
         let mut state = self.lock();
         if let Phase::Open(engine) = &state.phase {
             let engine = Arc::clone(engine);
             drop(state);
             return match self.is_up.load(Ordering::SeqCst) || is_farewell(&call) {
-                true => engine.call(caller, call, reply),
+                true => engine.call(caller, call, reply, reading),
                 false => reply.answer(Answer::Fail(Errno::HostDown)),
             };
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use wirefs_client::call::{Answer, Call, CallId, Caller, Entry, Handle, Listed, NodeId, PageCache, ROOT};
-use wirefs_fuse::{FileSystem, Reply};
+use wirefs_fuse::{FileSystem, Reading, Reply};
 use wirefs_op::{Errno, FileId, FsStat, Kind, Stat, Timestamp};
 
 /// How long the kernel may believe a name and its attributes. Absent names are asked for each time.
@@ -192,7 +192,7 @@ impl Front {
 }
 
 impl FileSystem for Front {
-    fn call(&self, caller: Caller, call: Call<'_>, reply: Reply) {
+    fn call(&self, caller: Caller, call: Call<'_>, reply: Reply, _: &Reading<'_>) {
         if !matches!(call, Call::Forget { .. }) {
             reply.answer(self.answer(caller, &call));
         }

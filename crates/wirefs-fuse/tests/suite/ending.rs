@@ -17,6 +17,17 @@ fn a_panic_a_dropped_reply_and_a_misfit_cost_the_call_only() {
 }
 
 #[test]
+fn while_a_call_waits_that_handed_over_another_thread_reads() {
+    let mounted = Mounted::with(SessionOptions { threads: 2, ..SessionOptions::default() });
+    let mut waiting = child::start("stat", &mounted.path("waits"));
+    mounted.memory.wait_until_asked(&format!("{:?}", b"waits"));
+    let error = fs::metadata(mounted.path("goes-on")).expect_err("there is none");
+    assert_eq!(Errno::from_io_error(&error), Some(Errno::NOENT));
+    waiting.wait().unwrap();
+    assert!(mounted.memory.was_asked(&format!("{:?}", b"goes-on")));
+}
+
+#[test]
 fn a_session_ends_when_it_is_unmounted() {
     assert_eq!(Mounted::new().end(), Ended::Unmounted);
 }

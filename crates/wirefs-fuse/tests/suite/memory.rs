@@ -5,7 +5,7 @@ use crate::tree::{Outcome, Tree};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use wirefs_client::call::{Answer, Call, CallId, Caller, NodeId, ROOT};
-use wirefs_fuse::{FileSystem, Reply};
+use wirefs_fuse::{FileSystem, Reading, Reply};
 use wirefs_op::{Errno, Kind};
 
 /// A test waits so long for what must come, at most.
@@ -22,7 +22,7 @@ struct State {
 }
 
 /// The file system. Names that a lookup treats in its own way: `panic` panics, `drop` drops the reply, `misfit` gives an
-/// answer of the wrong shape, `hang` never answers. A directory `held` is made only when [`Memory::refuse_held`] says what
+/// answer of the wrong shape, `hang` never answers, `waits` lets another thread read and waits until it was asked for `goes-on`. A directory `held` is made only when [`Memory::refuse_held`] says what
 /// becomes of it.
 pub(crate) struct Memory {
     state: Mutex<State>,
@@ -101,7 +101,7 @@ impl Memory {
 }
 
 impl FileSystem for Memory {
-    fn call(&self, _: Caller, call: Call<'_>, reply: Reply) {
+    fn call(&self, _: Caller, call: Call<'_>, reply: Reply, reading: &Reading<'_>) {
         let mut state = self.state();
         state.asked.push(match call {
             Call::Write { data, offset, .. } => format!("Write {} at {offset}", data.len()),
@@ -114,6 +114,12 @@ impl FileSystem for Memory {
             Call::Lookup { name: b"misfit", .. } => Ok(Answer::Done),
             Call::Lookup { name: b"hang", .. } | Call::Mkdir { name: b"held", .. } => {
                 return state.hanging.push(reply);
+            }
+            Call::Lookup { name: b"waits", .. } => {
+                drop(state);
+                reading.hand_over();
+                self.wait_until_asked(&format!("{:?}", b"goes-on"));
+                return reply.answer(Answer::Fail(Errno::NotFound));
             }
             Call::Setlk { node, owner, family, range, wait, .. } => {
                 let settled = state.locks.set(node, family, owner, range, reply, wait);

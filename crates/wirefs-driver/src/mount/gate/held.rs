@@ -1,7 +1,7 @@
 //! A call that waits for the gate to open.
 
 use wirefs_client::call::{Answer, Call, Caller, NodeId};
-use wirefs_fuse::{FileSystem, Reply};
+use wirefs_fuse::{FileSystem, Reading, Reply};
 use wirefs_op::Errno;
 
 /// What is wanted, without what was lent.
@@ -38,11 +38,12 @@ impl Held {
     /// Lets it through.
     pub(super) fn pass(self, to: &dyn FileSystem) {
         let Held { caller, wanted, reply } = self;
-        match wanted {
-            Wanted::Lookup { parent, name } => to.call(caller, Call::Lookup { parent, name: &name }, reply),
-            Wanted::Opendir { node } => to.call(caller, Call::Opendir { node }, reply),
-            Wanted::Access { node, mask } => to.call(caller, Call::Access { node, mask }, reply),
-            Wanted::Again => reply.answer(Answer::Fail(Errno::Stale)),
-        }
+        let call = match &wanted {
+            Wanted::Lookup { parent, name } => Call::Lookup { parent: *parent, name },
+            Wanted::Opendir { node } => Call::Opendir { node: *node },
+            Wanted::Access { node, mask } => Call::Access { node: *node, mask: *mask },
+            Wanted::Again => return reply.answer(Answer::Fail(Errno::Stale)),
+        };
+        to.call(caller, call, reply, &Reading::elsewhere());
     }
 }
