@@ -70,13 +70,24 @@ impl Meter {
         self.rate.map(|best| best.value)
     }
 
+    /// How many bytes `span` has brought of late, at least; 0 where nothing was measured of late.
+    pub fn brings(&self, now: Time, span: Duration) -> u64 {
+        let recent = self.rate.filter(|best| now <= best.at + MEMORY);
+        recent.map_or(0, |best| over(best.value, span))
+    }
+
     /// What the wire holds, in bytes: rate × round trip time; 0 while unknown.
     pub fn wire_bytes(&self) -> u64 {
         let (Some(rtt), Some(rate)) = (self.rtt(), self.rate()) else {
             return 0;
         };
-        u64::try_from(u128::from(rate) * rtt.as_nanos() / 1_000_000_000).unwrap_or(u64::MAX)
+        over(rate, rtt)
     }
+}
+
+/// Bytes that a rate, in bytes per second, makes over a span.
+fn over(rate: u64, span: Duration) -> u64 {
+    u64::try_from(u128::from(rate) * span.as_nanos() / 1_000_000_000).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

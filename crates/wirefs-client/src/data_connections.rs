@@ -99,7 +99,9 @@ impl Client {
             return None;
         }
         let id = self.requests.next_bulk()?.target.id?;
-        self.names.of_file(id)?;
+        let known = self.names.node(self.names.of_file(id)?)?.stat;
+        // Its version is still on its way to an opening: what came before that would be dropped.
+        self.names.of_file(id).filter(|node| self.files.is_of(*node, known.version))?;
         let first = (self.requests.bytes_to_come(None), None);
         let others = self.data.keys().map(|key| (self.requests.bytes_to_come(Some(key)), Some(key)));
         let (_, key) = others.chain([first]).min()?;

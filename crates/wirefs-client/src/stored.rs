@@ -245,11 +245,12 @@ impl Client {
         true
     }
 
-    /// Whether what an open would bring is here; where there is a store, one piece is as much as that brings.
+    /// Whether what an open would bring is here, or on its way behind another; where there is a store, one piece is as much as that
+    /// brings.
     pub(crate) fn has_first_piece(&self, node: NodeId) -> bool {
         let Some(size) = self.names.node(node).map(|known| known.stat.size) else { return false };
         let first = if self.stored.is_on { size.min(PIECE_BYTES) } else { size };
-        size == 0 || self.files.known(node).is_some_and(|contents| contents.ranges.known_to(0) >= first)
+        size == 0 || self.files.known(node).is_some_and(|contents| contents.next_gap(0, first).is_none())
     }
 
     /// Hands out pieces that are complete since something was read.

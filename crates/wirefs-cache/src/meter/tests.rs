@@ -23,3 +23,15 @@ fn the_least_round_trip_counts_until_it_is_old() {
     meter.round_trip(meter.departs(Time(late)), Time(late + 50 * MS));
     assert_eq!(meter.rtt(), Some(Duration::from_millis(50)));
 }
+
+#[test]
+fn what_a_span_brings_is_unknown_before_it_was_measured_and_long_after() {
+    let mut meter = Meter::default();
+    let span = Duration::from_millis(5);
+    assert_eq!(meter.brings(Time(0), span), 0);
+    let departure = meter.departs(Time(0));
+    meter.delivers(1_000_000);
+    meter.arrives(departure, Time(1000 * MS));
+    assert_eq!(meter.brings(Time(2000 * MS), span), 5_000);
+    assert_eq!(meter.brings(Time(20_000 * MS), span), 0);
+}

@@ -94,3 +94,26 @@ pub(crate) struct Contents {
     /// Who locks it.
     pub(crate) lockers: Lockers,
 }
+
+impl Contents {
+    /// The first stretch of `start..end` that is neither known nor being fetched.
+    pub(crate) fn next_gap(&self, start: u64, end: u64) -> Option<(u64, u64)> {
+        let mut at = start;
+        while at < end {
+            let (from, mut to) = self.ranges.first_gap(at, end)?;
+            let mut covered = None;
+            for (a, b, _) in self.fetching.iter().filter(|(_, _, epoch)| *epoch == self.epoch) {
+                if *a <= from && from < *b {
+                    covered = covered.max(Some(*b));
+                } else if *a > from {
+                    to = to.min(*a);
+                }
+            }
+            match covered {
+                Some(past) => at = past,
+                None => return (from < to).then_some((from, to)),
+            }
+        }
+        None
+    }
+}

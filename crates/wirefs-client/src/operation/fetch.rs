@@ -4,6 +4,7 @@ use crate::call::{Answer, Handle, Invalidate};
 use crate::core::Client;
 use crate::files::Reader;
 use crate::operation::{Pending, as_opened, attributes, session};
+use std::time::Duration;
 use wirefs_cache::{Known, NodeId};
 use wirefs_op::limits::DATA_BYTES_MAX;
 use wirefs_op::message::get::{GetMode, GotMode, Rget, Tget};
@@ -12,8 +13,18 @@ use wirefs_op::{Errno, Request, Tag, Time};
 
 /// Bytes that one request asks for, at most. Several requests are under way at once.
 const REQUEST_BYTES_MAX: u64 = 8 * DATA_BYTES_MAX as u64;
-/// What an open does not bring of a file is asked for along with it where it is not more than this, in bytes: as much as a first
-/// sequential read would ask for ahead, a round trip later.
+/// What an open brings at most, in bytes, with what is asked for right behind it.
+const OPENING_BYTES_MAX: u64 = DATA_BYTES_MAX as u64;
+/// What its own reply brings at least, in bytes, where the file has them: with what goes with them, no more than TCP sends before it hears
+/// anything of its peer (RFC 6928).
+const OPENING_BYTES_MIN: u64 = 8 * 1024;
+/// Beyond its round trip, an open waits for as many bytes as came in such a span of late.
+const OPENING_SPAN: Duration = Duration::from_millis(5);
+/// What a kernel asks for first when a program reads a few bytes.
+const KERNEL_READ_BYTES: u64 = 16 * 1024;
+const PAGE_BYTES: u64 = 4096;
+/// What is behind the first block of a file is asked for along with its opening where it is not more than this, in bytes: as much as a
+/// first sequential read would ask for ahead, a round trip later.
 const FOLLOWING_BYTES_MAX: u64 = 2 * DATA_BYTES_MAX as u64;
 /// How often one read asks again when what it got was overtaken by changes.
 const TRIES_MAX: u8 = 8;
@@ -77,44 +88,41 @@ pub(crate) fn ask(
     Ok(())
 }
 
-/// A file of which nothing is known is being opened to be read. Asks for what the reply to that will not bring, where this is
-/// little: who reads on does not wait for it as well.
-pub(crate) fn follow_opening(client: &mut Client, node: NodeId) {
-    let first = DATA_BYTES_MAX as u64;
+/// How many bytes the reply to the opening of a file brings, which is to be read. As many as are here in no time; what is behind them
+/// ([`follow_opening`]) comes in the same round trip, and only who reads it waits for it.
+pub(crate) fn first_bytes(client: &Client, node: NodeId) -> u64 {
     let size = client.names.node(node).map_or(0, |known| known.stat.size);
-    if size <= first || size - first > FOLLOWING_BYTES_MAX || client.may_be_stored(node, first) {
-        return;
+    let fast = client.incoming.brings(client.now, OPENING_SPAN);
+    // Of a version that may have changed, all that is asked for before the reply might have to be asked for again.
+    let is_whole = size <= KERNEL_READ_BYTES || fast >= OPENING_BYTES_MAX / 2 || !client.is_fresh(node);
+    if is_whole { OPENING_BYTES_MAX } else { fast.next_multiple_of(PAGE_BYTES).max(OPENING_BYTES_MIN) }
+}
+
+/// A file is being opened to be read, and the reply brings it up to `first`. Asks for what is behind that of the first block, and of all
+/// that is behind this one where it is little: who reads on does not wait for it as well.
+pub(crate) fn follow_opening(client: &mut Client, node: NodeId, first: u64) {
+    let size = client.names.node(node).map_or(0, |known| known.stat.size);
+    let block = OPENING_BYTES_MAX;
+    let goes_on = size > block && size - block <= FOLLOWING_BYTES_MAX && !client.may_be_stored(node, block);
+    // To the end of a block, so that a read that goes past the end of the file waits for the same.
+    let end = if goes_on { size.next_multiple_of(block) } else { block };
+    if first < end.min(size) {
+        client.files.contents(node);
     }
-    client.files.contents(node);
-    if let Some((from, to)) = next_gap(client, node, first, size) {
-        // Where it cannot be asked for, the open cannot either.
-        let _asked = send(client, node, None, from, to);
+    let mut at = first;
+    while at < end.min(size) {
+        let cut = if at < KERNEL_READ_BYTES { KERNEL_READ_BYTES } else { end };
+        if let Some((from, to)) = next_gap(client, node, at, cut).filter(|(from, _)| *from < size) {
+            // Where it cannot be asked for, the open cannot either.
+            let _asked = send(client, node, None, from, to);
+        }
+        at = cut;
     }
 }
 
 /// The first stretch of `start..end` that is neither known nor being fetched.
-pub(crate) fn next_gap(client: &mut Client, node: NodeId, start: u64, end: u64) -> Option<(u64, u64)> {
-    let contents = client.files.known(node)?;
-    let mut at = start;
-    loop {
-        let (from, mut to) = contents.ranges.first_gap(at, end)?;
-        let current = contents.fetching.iter().filter(|(_, _, epoch)| *epoch == contents.epoch);
-        let mut covered = None;
-        for (a, b, _) in current {
-            if *a <= from && from < *b {
-                covered = covered.max(Some(*b));
-            } else if *a > from {
-                to = to.min(*a);
-            }
-        }
-        match covered {
-            Some(past) => at = past,
-            None => return (from < to).then_some((from, to)),
-        }
-        if at >= end {
-            return None;
-        }
-    }
+pub(crate) fn next_gap(client: &Client, node: NodeId, start: u64, end: u64) -> Option<(u64, u64)> {
+    client.files.known(node)?.next_gap(start, end)
 }
 
 fn send(
@@ -216,9 +224,11 @@ pub(crate) fn failed(client: &mut Client, fetching: Fetching, errno: Errno) {
     let node = fetching.node;
     done(client, &fetching);
     let readers = std::mem::take(&mut client.files.contents(node).readers);
+    // What was asked for along with an opening may still be reached by what that opened.
+    let is_readers = fetching.handle.is_some();
     let (hit, rest): (Vec<Reader>, Vec<Reader>) = readers.into_iter().partition(|reader| {
-        reader.opens.is_some()
-            || reader.start < fetching.end.max(fetching.start + 1) && fetching.start < reader.end
+        let overlaps = reader.start < fetching.end.max(fetching.start + 1) && fetching.start < reader.end;
+        reader.opens.is_some() || is_readers && overlaps
     });
     client.files.contents(node).readers = rest;
     let errno = attributes::gone(client, node, errno);

@@ -103,6 +103,9 @@ fn ask(client: &mut Client, call: CallId, caller: Caller, node: NodeId, how: Ope
         target.fd = NOFD;
     }
     let writes = how.write || how.truncate;
+    let is_followed =
+        !writes && !uncached && client.config.mode.fetch == Fetch::Blocks && !client.files.is_writing(node);
+    let first = if is_followed { fetch::first_bytes(client, node) } else { DATA_BYTES_MAX as u64 };
     let request = if writes {
         let mode = make::open_mode(how)
             .and_if(cuts, PutMode::STAT)
@@ -114,12 +117,12 @@ fn ask(client: &mut Client, call: CallId, caller: Caller, node: NodeId, how: Ope
             .and(GetMode::MORE)
             .and_if(client.files.is_writing(node), GetMode::ORDERED)
             .and_if(!uncached, GetMode::DATA);
-        let count = if uncached { 0 } else { DATA_BYTES_MAX as u32 };
+        let count = if uncached { 0 } else { first as u32 };
         Request::Get(Tget { target, mode, nmsgs: 1, offset: 0, count })
     };
     client.send(request, Pending::Open(Opening { call, node, how, cuts, place }));
-    if !writes && !uncached && client.config.mode.fetch == Fetch::Blocks && !client.files.is_writing(node) {
-        fetch::follow_opening(client, node);
+    if is_followed {
+        fetch::follow_opening(client, node, first);
     }
     Ok(())
 }

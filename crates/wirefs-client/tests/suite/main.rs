@@ -12,6 +12,7 @@ mod cuts;
 mod data_connections;
 mod deeds;
 mod failures;
+mod first_bytes;
 mod full;
 mod history;
 mod hostile;
