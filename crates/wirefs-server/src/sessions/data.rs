@@ -72,6 +72,11 @@ impl Sessions {
         let Some(conversation) = self.conversations.get(&connection).filter(|it| it.data) else { return };
         let Some(session) = conversation.session() else { return };
         let first = self.sessions.get(&session).and_then(|owner| owner.connection());
+        // Until its tree is attached it expects the answer to that, and may make none anyhow.
+        let is_attached = |first: &ConnectionKey| {
+            self.conversations.get(first).is_some_and(|it| matches!(it.stage, Stage::Attached(_)))
+        };
+        let first = first.filter(is_attached);
         if let Some(first) = first.filter(|_| self.data_connections(session).count() < DATA_CONNECTIONS_MAX) {
             let reply = Reply::Limited(Rlimited {});
             self.outputs.push_back(Output::Reply { connection: first, tag: NOTAG, reply });

@@ -95,6 +95,14 @@ fn first_connection_is_told_when_any_is_limited_as_long_as_there_may_be_more() {
 }
 
 #[test]
+fn connection_whose_tree_is_not_attached_yet_is_told_of_no_limits() {
+    let mut world = World::leasing();
+    let hello = Tversion { features: FEATURE_DATA | FEATURE_LEASES, ..version_body(1, 1 << 20) };
+    world.receive(A, NOTAG, Request::Version(hello));
+    assert!(!is_told(&mut world, A));
+}
+
+#[test]
 fn who_agreed_on_no_data_connections_is_told_of_no_limits_and_has_none() {
     let mut world = World::attached();
     assert!(!is_told(&mut world, A));
