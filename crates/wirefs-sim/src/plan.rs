@@ -13,6 +13,9 @@ pub(crate) type Span = (u64, u64);
 /// The time of day where a mount tells it before its server does.
 const DAY: Timestamp = Timestamp { secs: 1_700_000_000, nanos: 0 };
 
+/// Less than some files have.
+const NARROW_CACHE_BYTES: usize = 8 << 10;
+
 /// What may go wrong.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Troubles {
@@ -45,6 +48,8 @@ pub(crate) struct Plan {
     pub(crate) deadline: Option<Duration>,
     pub(crate) cache_bytes_max: usize,
     pub(crate) name_ttl_max: Option<Duration>,
+    /// Socket buffers limit connections.
+    pub(crate) is_narrow: bool,
     /// One mount that is ahead of its server.
     pub(crate) ahead: Option<AheadPlan>,
 }
@@ -77,8 +82,14 @@ impl Plan {
             deadline: if dice.chance(1, 5) { None } else { Some(Duration::from_secs(10)) },
             cache_bytes_max: dice.one_of(&[64 << 20, 64 << 20, 8 << 10]),
             name_ttl_max: dice.chance(1, 6).then(|| Duration::from_millis(500)),
+            is_narrow: false,
             ahead: None,
         }
+    }
+
+    /// The same where socket buffers limit connections, with little room for contents, so that more is read over them.
+    pub(crate) fn narrow(self) -> Plan {
+        Plan { is_narrow: true, cache_bytes_max: NARROW_CACHE_BYTES, ..self }
     }
 
     /// How long after it is back a client may not know what became of changes whose replies were lost.

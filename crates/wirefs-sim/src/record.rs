@@ -93,6 +93,16 @@ record! {
         closes: "connections closed by the server",
         /// Servers that ended in order.
         server_ends: "servers ended in order",
+        /// Data connections that clients dialled.
+        data_made: "data connections made",
+        /// Data connections that were lost while the first connection stood.
+        data_lost: "data connections lost",
+        /// Replies that came over data connections.
+        data_replies: "replies over data connections",
+        /// Replies over data connections that came before a recall that was sent before them.
+        data_before: "replies over data connections that overtook a recall",
+        /// Recalls that came before a reply over a data connection that was sent before them.
+        data_behind: "recalls that overtook a reply over a data connection",
         /// Calls whose outcome nobody could tell.
         unknown_outcomes: "calls with an unknown outcome",
         /// Calls that waited for the deadline.

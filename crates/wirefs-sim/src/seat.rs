@@ -1,8 +1,10 @@
 //! One client: the core, its kernel, its programs, and how it comes to its server, at first and again.
 
+mod data;
 mod dial;
 mod notices;
 
+pub(crate) use data::Data;
 pub(crate) use notices::Notice;
 
 use crate::flaw::Flaw;
@@ -15,7 +17,7 @@ use dial::Greeting;
 use std::collections::VecDeque;
 use std::time::Duration;
 use wirefs_client::call::{Call, CallId, Caller};
-use wirefs_client::{Client, Config, Output};
+use wirefs_client::{Client, Config, Lane, Output};
 use wirefs_op::message::version::SessionId;
 use wirefs_op::{FileId, Time};
 use wirefs_server::ConnectionKey;
@@ -180,7 +182,6 @@ impl World {
     pub(crate) fn crash_seat(&mut self, index: usize) {
         let says_so = self.dice.chance(1, 2);
         let Some(seat) = self.seats.get_mut(index).filter(|seat| !seat.is_down) else { return };
-        let connection = seat.connection();
         seat.is_down = true;
         seat.client = None;
         seat.kernel = Kernel::default();
@@ -193,7 +194,8 @@ impl World {
         self.note(|| format!("client {index} crashes{}", if says_so { "" } else { ", in silence" }));
         self.record.client_crashes += 1;
         self.client_is_gone();
-        if let Some(connection) = connection {
+        let own = self.wires.iter().filter(|(_, wire)| wire.seat == index && wire.at_seat);
+        for connection in own.map(|(key, _)| *key).collect::<Vec<ConnectionKey>>() {
             if says_so {
                 self.close(connection, Way::Up);
             } else if let Some(wire) = self.wires.get_mut(&connection) {
@@ -224,10 +226,14 @@ impl World {
                 Output::Answer(id, answer) => self.answer_comes(index, id, answer),
                 Output::Send(frame, lane) => {
                     let frame = self.journal_before(frame);
-                    if let Some(connection) = connection {
+                    let over = match lane {
+                        Lane::Data(key) => self.data_wire(index, key),
+                        Lane::Queries | Lane::Changes => connection,
+                    };
+                    if let Some(over) = over {
                         let body = frame.to_body();
                         self.note_request(index, &body);
-                        self.send_up(connection, body, lane);
+                        self.send_up(over, body, lane);
                     }
                 }
                 Output::Invalidate(_) if self.is_ticking && self.flaw == Some(Flaw::KeepsTheKernels) => {}
@@ -243,8 +249,8 @@ impl World {
                 }
                 // Comes only where there is a store.
                 Output::LetGo(..) | Output::Load(_) | Output::Keep(..) => {}
-                // Come only where data connections were agreed on, which the client's own simulation has (`tests/suite/world/data.rs`).
-                Output::OpenData(_) | Output::CloseData(_) => {}
+                Output::OpenData(key) => self.open_data(index, key),
+                Output::CloseData(key) => self.close_data(index, key),
                 Output::AnswerJournaled(id, answer) => self.answer_journaled(index, id, answer),
                 output @ (Output::Journal(..)
                 | Output::JournalForget(_)
@@ -299,8 +305,11 @@ impl World {
     /// Something came for a client.
     pub(crate) fn seat_receives(&mut self, connection: ConnectionKey, body: Bytes, change: Option<usize>) {
         let Some(wire) = self.wires.get(&connection).filter(|wire| wire.at_seat) else { return };
-        let index = wire.seat;
+        let (index, data) = (wire.seat, wire.data);
         self.note_reply(index, &body);
+        if let Some(data) = data {
+            return self.data_receives(connection, index, data, body);
+        }
         let brings = |line: &Line| matches!(line, Line::Bringing(brings) if *brings == connection);
         if self.seats.get(index).is_some_and(|seat| brings(&seat.line)) {
             return self.bringing_receives(body);
@@ -322,6 +331,9 @@ impl World {
         let now = self.now;
         let Some(wire) = self.wires.get(&connection).filter(|wire| wire.at_seat) else { return };
         let index = wire.seat;
+        if let Some(data) = wire.data {
+            return self.data_is_lost(connection, index, data.key);
+        }
         self.close(connection, Way::Up);
         self.tidy_wire(connection);
         let Some(seat) = self.seats.get_mut(index).filter(|seat| seat.connection() == Some(connection))

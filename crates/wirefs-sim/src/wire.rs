@@ -1,6 +1,7 @@
 //! Connections: streams whose frames keep their order, come late, stop for a while, or are lost from some moment on.
 
 use crate::flaw::Flaw;
+use crate::seat::Data;
 use crate::world::{Event, World};
 use bytes::Bytes;
 use std::collections::VecDeque;
@@ -54,6 +55,8 @@ impl Lanes {
 pub(crate) struct Wire {
     pub(crate) seat: usize,
     pub(crate) life: u64,
+    /// It is a data connection.
+    pub(crate) data: Option<Data>,
     /// Whether each side has it open.
     pub(crate) at_seat: bool,
     pub(crate) at_server: bool,
@@ -70,6 +73,7 @@ impl Wire {
         Wire {
             seat,
             life,
+            data: None,
             at_seat: true,
             at_server: true,
             lost_from: None,
@@ -85,6 +89,16 @@ impl Wire {
             Way::Up => &mut self.held_up,
             Way::Down => &mut self.held_down,
         }
+    }
+
+    /// When the last message of the server arrives.
+    pub(crate) fn last_down(&self) -> Time {
+        self.down.second
+    }
+
+    /// When its last recall does.
+    pub(crate) fn last_recall(&self) -> Time {
+        self.down.first
     }
 
     /// Nothing is on it, and nobody holds it.
@@ -126,6 +140,9 @@ impl World {
         let at = wire.down.arrives(now + delay, is_recall);
         let packet = Packet::Frame(reply.encode(tag).to_body(), change);
         self.when(at, Event::Arrive(connection, Way::Down, packet));
+        if self.plan.is_narrow {
+            self.note_order(connection, is_recall, at);
+        }
     }
 
     fn is_lost_by_flaw(&mut self, reply: &Reply) -> bool {

@@ -51,6 +51,7 @@ impl Plan {
             deadline: None,
             cache_bytes_max: dice.one_of(&[64 << 20, 64 << 20, 8 << 10]),
             name_ttl_max: None,
+            is_narrow: false,
             ahead: Some(ahead),
         }
     }

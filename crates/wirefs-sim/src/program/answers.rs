@@ -47,6 +47,10 @@ impl World {
             let is_given_up =
                 matches!(errno, Errno::Io | Errno::HostDown) && matches!(busy.deed, Deed::Names(..));
             self.seats.get_mut(index)?.program.has_given_up |= is_given_up;
+            // A kernel closes what was opened, whatever became of it.
+            if let Deed::List { node, handle: Some(handle), .. } = busy.deed {
+                return Some(Busy { deed: Deed::CloseList(node, handle), ..busy });
+            }
             return None;
         }
         match (&mut busy.deed, answer) {

@@ -8,7 +8,9 @@ use std::time::Duration;
 use wirefs_client::{Attachment, Client, Lane};
 use wirefs_op::limits::MESSAGE_BYTES_MAX;
 use wirefs_op::message::attach::{Rattach, Tattach};
-use wirefs_op::message::version::{BootId, FEATURE_ALONE, FEATURE_LEASES, FEATURE_LEDGER, Tversion, VERSION};
+use wirefs_op::message::version::{
+    BootId, FEATURE_ALONE, FEATURE_DATA, FEATURE_LEASES, FEATURE_LEDGER, Tversion, VERSION,
+};
 use wirefs_op::wire::Text;
 use wirefs_op::{NOTAG, Reply, Request, Tag, TreePath};
 use wirefs_server::{ConnectionKey, Input};
@@ -17,6 +19,8 @@ use wirefs_server::{ConnectionKey, Input};
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The first wait before dialling again, in milliseconds; each further one is twice as long.
 const RETRY_FIRST: u64 = 100;
+/// Data connections of a client, at most.
+const DATA_CONNECTIONS_MAX: usize = 3;
 /// How often that doubles.
 const RETRY_DOUBLES: u32 = 5;
 
@@ -26,6 +30,7 @@ struct Welcome {
     boot: BootId,
     resumed: bool,
     leases: bool,
+    data: bool,
     /// Where the numbers of changes go on, if they have any.
     ledger: Option<u64>,
 }
@@ -68,6 +73,7 @@ impl World {
         self.tell_server(Input::Connected(connection));
         let features = FEATURE_LEDGER | if takes_leases { FEATURE_LEASES } else { 0 };
         let features = if self.ahead.is_some() { features | FEATURE_ALONE } else { features };
+        let features = if self.plan.is_narrow { features | FEATURE_DATA } else { features };
         let msize = MESSAGE_BYTES_MAX as u32;
         let version = Tversion { msize, version: Text::new(VERSION), features, session };
         let attach = Tattach { uname: Text::new(b"sim"), path: TreePath::root() };
@@ -99,6 +105,7 @@ impl World {
                     boot: version.boot,
                     resumed: version.resumed,
                     leases: has(FEATURE_LEASES),
+                    data: has(FEATURE_DATA),
                     ledger: has(FEATURE_LEDGER).then_some(version.number),
                 });
             }
@@ -114,7 +121,7 @@ impl World {
 
     /// The tree is attached.
     fn attached(&mut self, index: usize, connection: ConnectionKey, greeting: Greeting, attach: Rattach) {
-        let Some(Welcome { boot, resumed, leases, ledger }) = greeting.version else {
+        let Some(Welcome { boot, resumed, leases, data, ledger }) = greeting.version else {
             return self.fail(format!("client {index} was attached before it was greeted"));
         };
         let attachment = Attachment {
@@ -126,7 +133,7 @@ impl World {
             boot,
             ledger,
             has_barriers: false,
-            data_connections: 0,
+            data_connections: if data { DATA_CONNECTIONS_MAX } else { 0 },
             leases: attach.leases.filter(|_| leases),
         };
         // While what goes first goes over it, it is not the client's.
@@ -174,7 +181,7 @@ impl World {
         }
     }
 
-    fn is_line_stalled(&self, index: usize) -> bool {
+    pub(super) fn is_line_stalled(&self, index: usize) -> bool {
         self.lines.get(index).is_some_and(|line| line.stalled_up.max(line.stalled_down) > self.now)
     }
 }
