@@ -3,6 +3,7 @@
 
 mod background;
 mod blocks;
+mod connections;
 mod doctor;
 mod echo;
 mod errors;

@@ -55,6 +55,12 @@ impl World {
     /// A program in this world; it finds `wirefs` on its path.
     pub(crate) fn command(&self, program: &str) -> Command {
         let mut command = Command::new(program);
+        self.at_home(&mut command);
+        command
+    }
+
+    /// Gives a command this world's home, wherever it runs.
+    pub(crate) fn at_home(&self, command: &mut Command) {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let bin = Path::new(WIREFS).parent().unwrap().to_owned();
         let path = std::env::join_paths(std::iter::once(bin).chain(std::env::split_paths(&path))).unwrap();
@@ -63,7 +69,6 @@ impl World {
         for variable in ["XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"] {
             command.env_remove(variable);
         }
-        command
     }
 
     /// Runs `wirefs` to its end.
