@@ -11,6 +11,9 @@ use wirefs_op::{Errno, FsStat, LockFamily, LockRange, SetStat, Stat};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Handle(pub u64);
 
+/// In place of an open directory's where the kernel reads directories without opening them.
+pub const UNOPENED: Handle = Handle(0);
+
 /// One waiting call, chosen by the front end; the answer carries it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CallId(pub u64);
@@ -149,7 +152,7 @@ pub enum Call<'a> {
     Opendir { node: NodeId },
     /// Lists a directory from `offset` on (0 is the start, else the `next` of an entry). As many entries as fit in
     /// `bytes_max`, each costing `entry_bytes` plus its name, rounded up to 8. With `with_stats`, each entry other than
-    /// `.` and `..` counts one lookup on its node.
+    /// `.` and `..` counts one lookup on its node. Handle 0: the directory was not opened ([`UNOPENED`]).
     Readdir { node: NodeId, handle: Handle, offset: u64, bytes_max: u32, entry_bytes: u32, with_stats: bool },
     /// Closes a directory.
     Releasedir { node: NodeId, handle: Handle },
@@ -259,6 +262,8 @@ pub enum Answer {
     Count(u32),
     /// Readdir; an empty one is the end.
     Listing(Vec<Listed>),
+    /// Readdir of a directory that is not opened: the end, of which the kernel must not conclude that it has all of the listing.
+    ListingEnd,
     /// Statfs.
     FsStat(FsStat),
     /// Getlk: the lock in the way, or `None`.
@@ -273,6 +278,8 @@ pub enum Answer {
 pub enum Invalidate {
     /// A node's attributes and, from `offset` on for `length` bytes (0: to the end), its pages. `offset` < 0: attributes only.
     Node { node: NodeId, offset: i64, length: i64 },
+    /// All that it gathered of the listing of a directory that it reads without opening it. No call under way holds what this takes.
+    Listing { node: NodeId },
     /// What a name means.
     Entry { parent: NodeId, name: Vec<u8> },
 }

@@ -141,6 +141,9 @@ pub enum Output {
     Keep(Piece, Bytes),
     /// Append this numbered change to the journal, before anything that follows is done. The body is encoded with [`NOTAG`].
     Journal(u64, Frame),
+    /// Have the kernel drop what it gathered of this directory's listing, then answer this call, which reads the directory. It must wait
+    /// for nothing else that the kernel is to forget: that may wait for the call.
+    AnswerDropped(NodeId, CallId, Answer),
     /// Answer this call once the local disk has all that the journal was told so far.
     AnswerJournaled(CallId, Answer),
     /// The server's disk has all changes below this number: the journal needs them no more.
@@ -197,6 +200,8 @@ pub struct Client {
     pub(crate) figures: Option<(FsStat, Time)>,
     calls: BTreeMap<CallId, Time>,
     abandoned: BTreeSet<CallId>,
+    /// The directories in which calls change names, that the kernel may have gathered listings of.
+    changing: BTreeMap<CallId, [Option<NodeId>; 2]>,
     outputs: VecDeque<Output>,
 }
 
@@ -238,6 +243,7 @@ impl Client {
             figures: None,
             calls: BTreeMap::new(),
             abandoned: BTreeSet::new(),
+            changing: BTreeMap::new(),
             outputs: VecDeque::new(),
         }
     }
@@ -251,6 +257,12 @@ impl Client {
         self.counters.calls += 1;
         if !matches!(call, Call::Forget { .. } | Call::Interrupt { .. }) {
             self.calls.insert(id, now);
+        }
+        if !self.files.unopened.is_empty()
+            && let Some(dirs) = operation::unopened::changes_names_in(&call)
+        {
+            dirs.into_iter().flatten().for_each(|dir| self.files.unopened.is_alone(dir));
+            self.changing.insert(id, dirs);
         }
         operation::start(self, id, caller, call);
         self.keep_within_bounds();
@@ -368,6 +380,7 @@ impl Client {
         self.directories.expire(&trust, |dir| names.node(dir).is_some());
         self.drop_unused();
         self.names.expire(now);
+        self.bound_readings();
         self.keep_within_bounds();
         self.watch_link();
         self.watch_data();
@@ -383,8 +396,10 @@ impl Client {
         self.now = now;
         let waits = self.calls.contains_key(&id);
         if waits {
+            let changing = self.changing.get(&id).copied();
             self.answer(id, Answer::Fail(Errno::Interrupted));
             self.abandoned.insert(id);
+            self.changing.extend(changing.map(|dirs| (id, dirs)));
         }
         waits
     }
@@ -421,6 +436,7 @@ impl Client {
     }
 
     pub(crate) fn answer(&mut self, id: CallId, answer: Answer) {
+        self.changed_names(id, !matches!(answer, Answer::Fail(_)));
         if self.calls.remove(&id).is_some() {
             self.outputs.push_back(Output::Answer(id, answer));
         } else {
@@ -438,12 +454,31 @@ impl Client {
         }
     }
 
+    /// Answers once the kernel has dropped what it gathered of a directory's listing.
+    pub(crate) fn answer_dropped(&mut self, dir: NodeId, id: CallId, answer: Answer) {
+        if self.calls.remove(&id).is_some() {
+            self.outputs.push_back(Output::AnswerDropped(dir, id, answer));
+        } else {
+            self.abandoned.remove(&id);
+        }
+    }
+
     /// Answers once the journal is on the local disk.
     pub(crate) fn answer_journaled(&mut self, id: CallId, answer: Answer) {
+        self.changed_names(id, true);
         if self.calls.remove(&id).is_some() {
             self.outputs.push_back(Output::AnswerJournaled(id, answer));
         } else {
             self.abandoned.remove(&id);
+        }
+    }
+
+    /// A call has its answer: the kernel knows by that of its own changes of names, unless nobody waits for it, or it says that there were
+    /// none.
+    fn changed_names(&mut self, id: CallId, is_told: bool) {
+        let Some(dirs) = self.changing.remove(&id) else { return };
+        if !is_told || !self.calls.contains_key(&id) {
+            dirs.into_iter().flatten().for_each(|dir| self.doubt_listing(dir));
         }
     }
 

@@ -8,10 +8,12 @@ mod memory;
 mod open;
 mod private;
 mod uncommitted;
+mod unopened;
 mod versions;
 mod writes;
 
 pub(crate) use contents::{Contents, Drained, Opens, Reader};
+use directory::listing_bytes;
 pub(crate) use directory::{OpenDirectory, WaitingReaddir};
 
 use crate::call::{Handle, OpenHow};
@@ -22,16 +24,17 @@ pub(crate) use private::{Base, Private};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 pub(crate) use uncommitted::Change;
-use wirefs_cache::long_listing::ENTRY_BYTES;
+pub(crate) use unopened::{Ending, Part, Position, Unopened};
 use wirefs_cache::{NodeId, Page};
 use wirefs_op::message::target::Fd;
-use wirefs_op::{DirEntry, Errno};
+use wirefs_op::{DirEntry, Errno, Time};
 
 /// All open files, open directories and contents.
 #[derive(Debug)]
 pub(crate) struct Files {
     open: OpenFiles,
     directories: BTreeMap<Handle, OpenDirectory>,
+    pub(crate) unopened: Unopened,
     /// Directories of which the kernel may have kept a listing that is not promised.
     kept_in_doubt: BTreeSet<NodeId>,
     contents: BTreeMap<NodeId, Contents>,
@@ -49,6 +52,7 @@ impl Files {
         Files {
             open: OpenFiles::default(),
             directories: BTreeMap::new(),
+            unopened: Unopened::default(),
             kept_in_doubt: BTreeSet::new(),
             contents: BTreeMap::new(),
             unheard: BTreeMap::new(),
@@ -120,33 +124,37 @@ impl Files {
         handle
     }
 
+    /// A directory is read that was not opened.
+    pub(crate) fn reading_begins(&mut self, directory: OpenDirectory, now: Time) -> Handle {
+        let handle = self.next_handle();
+        self.unopened.begins(handle, directory, now);
+        handle
+    }
+
+    /// What is read of a directory, open or not.
     pub(crate) fn directory_mut(&mut self, handle: Handle) -> Option<&mut OpenDirectory> {
-        self.directories.get_mut(&handle)
+        self.directories.get_mut(&handle).or_else(|| self.unopened.directory_mut(handle))
     }
 
     /// The entries of an open directory around this one. `None`: they cannot be had.
     pub(crate) fn page(&mut self, handle: Handle, index: usize) -> Option<Page> {
-        self.directories.get_mut(&handle)?.entries.page(index)
+        self.directory_mut(handle)?.entries.page(index)
     }
 
     /// About how many bytes the listings of open directories take. What several of them share counts once, and not where it
     /// `counts` elsewhere.
     pub(crate) fn listing_bytes(&self, counts: impl Fn(NodeId, &Arc<Vec<DirEntry>>) -> bool) -> usize {
-        let own: usize = self.directories.values().map(|open| open.entries.bytes()).sum();
-        let shared = self.directories.values().filter_map(|open| Some((open.node, open.entries.shared()?)));
-        let shared: BTreeMap<_, usize> = shared
-            .filter(|(node, listing)| !counts(*node, listing))
-            .map(|(_, listing)| (Arc::as_ptr(listing), listing.len()))
-            .collect();
-        own + shared.values().sum::<usize>() * ENTRY_BYTES
+        listing_bytes(self.directories.values().chain(self.unopened.all()), counts)
     }
 
     /// The listings of the open directories of this node are not promised any more, and of what has this name, nothing.
     pub(crate) fn doubt_directories(&mut self, node: NodeId, name: Option<&[u8]>) {
-        for open in self.directories.values_mut().filter(|open| open.node == node) {
+        let doubt = |open: &mut OpenDirectory| {
             open.listed.leased = false;
             open.doubted.extend(name.map(<[u8]>::to_vec));
-        }
+        };
+        self.directories.values_mut().filter(|open| open.node == node).for_each(doubt);
+        self.unopened.of(node, doubt);
     }
 
     /// The kernel is about to keep a listing that may not be promised.

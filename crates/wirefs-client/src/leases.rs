@@ -204,6 +204,7 @@ impl Client {
         self.leases.holds_any = false;
         self.directories.doubt_all();
         drop(self.shelf.drain());
+        self.doubt_listings();
     }
 
     fn empty(&mut self) {

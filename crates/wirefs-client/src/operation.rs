@@ -32,10 +32,11 @@ pub(crate) mod seek;
 pub(crate) mod session;
 pub(crate) mod statfs;
 pub(crate) mod uncommitted;
+pub(crate) mod unopened;
 pub(crate) mod write;
 pub(crate) mod xattr;
 
-use crate::call::{Answer, Call, CallId, Caller};
+use crate::call::{Answer, Call, CallId, Caller, UNOPENED};
 use crate::core::Client;
 use crate::requests::Outstanding;
 use wirefs_cache::NodeId;
@@ -280,11 +281,15 @@ fn try_start(client: &mut Client, id: CallId, caller: Caller, call: Call<'_>) ->
         Call::Flush { node, handle, owner } => flush::start(client, id, node, handle, owner),
         Call::Release { node, handle, flock_owner } => release::file(client, id, node, handle, flock_owner),
         Call::Fsync { node, handle, data_only } => commit::file(client, id, node, handle, data_only),
-        Call::Opendir { node } => list::open(client, id, node),
+        Call::Opendir { node } => list::open(client, list::Opening::Directory(id), node),
         Call::Readdir { node, handle, offset, bytes_max, entry_bytes, with_stats } => {
+            let thread = caller.pid;
             let wanted =
-                crate::files::WaitingReaddir { call: id, offset, bytes_max, entry_bytes, with_stats };
-            list::read(client, node, handle, wanted)
+                crate::files::WaitingReaddir { call: id, offset, bytes_max, entry_bytes, with_stats, thread };
+            match handle {
+                UNOPENED => unopened::read(client, node, wanted),
+                _ => list::read(client, node, handle, wanted),
+            }
         }
         Call::Releasedir { node, handle } => release::directory(client, id, node, handle),
         Call::Fsyncdir { node, handle: _, data_only } => commit::directory(client, id, node, data_only),
@@ -358,6 +363,7 @@ pub(crate) fn undo(client: &mut Client, call: CallId, answer: Answer) {
         | Answer::Count(_)
         | Answer::FsStat(_)
         | Answer::Lock(_)
+        | Answer::ListingEnd
         | Answer::Offset(_) => {}
     }
 }

@@ -81,6 +81,7 @@ impl Client {
         }
         let Some(node) = self.names.of_file(item.id) else { return };
         self.files.doubt_directories(node, item.name.as_deref());
+        self.doubt_listing(node);
         if let Some(name) = &item.name {
             self.directories.doubt_name(node, name);
             self.names.doubt_gone(self.now);
@@ -129,7 +130,9 @@ impl Client {
             self.invalidate(Invalidate::Entry { parent, name });
         }
         for node in forgotten.nodes {
-            self.invalidate(Invalidate::Node { node, offset: 0, length: 0 });
+            // What it gathers of a listing is dropped at that one's end.
+            let offset = if self.files.unopened.knows(node) { -1 } else { 0 };
+            self.invalidate(Invalidate::Node { node, offset, length: 0 });
             self.files.kernel_emptied(node, self.now);
         }
     }
@@ -137,6 +140,8 @@ impl Client {
     /// Tells the kernel to forget all names and attributes. Its pages are compared with those by their times when they are read
     /// again.
     pub(crate) fn empty_kernel(&mut self) {
+        // First: nothing that a call holds keeps these.
+        self.doubt_listings();
         for dir in self.names.with_absent_names() {
             for name in self.names.untell_all_absent(dir) {
                 self.invalidate(Invalidate::Entry { parent: dir, name });

@@ -10,6 +10,7 @@
 use crate::core::{Client, Output};
 use std::ops::Bound;
 use std::time::Duration;
+use wirefs_cache::long_listing::ENTRY_BYTES;
 use wirefs_cache::shelf::SHELF_BYTES_MAX;
 use wirefs_cache::{Directories, Known, Names, NodeId, ROOT, Shelf};
 use wirefs_op::{Stat, Time};
@@ -122,6 +123,13 @@ impl Client {
             listings: self.directories.bytes() + open,
             packed: self.shelf.bytes(),
         }
+    }
+
+    /// Bounds what is remembered for who reads directories without opening them.
+    pub(crate) fn bound_readings(&mut self) {
+        let Client { names, files, trim, config, .. } = self;
+        files.unopened.retain(|dir| names.node(dir).is_some());
+        files.unopened.shrink(self.now, trim.entries_max * ENTRY_BYTES, config.cache_bytes_max / 2);
     }
 
     /// Lets go of what is beyond the bounds; contents make room for names.

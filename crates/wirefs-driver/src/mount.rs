@@ -13,6 +13,7 @@
 
 mod clock;
 mod data;
+mod dropping;
 mod engine;
 mod front;
 mod gate;

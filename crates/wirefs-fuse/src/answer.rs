@@ -144,6 +144,8 @@ fn put(out: &mut Vec<u8>, expects: Expects, answer: Answer) -> Result<Bytes, Err
         (Answer::Listing(entries), Expects::Listing { bytes_max, with_stats }) => {
             listing::put(out, &entries, bytes_max, with_stats)?;
         }
+        // The kernel concludes something only from an answer without any bytes, and reads no entry in so few (`fs/fuse/readdir.c`).
+        (Answer::ListingEnd, Expects::Listing { .. }) => put_u64(out, 0),
         (Answer::FsStat(fs), Expects::FsStat) => put_fs_stat(out, &fs),
         (Answer::Lock(lock), Expects::Lock) => put_lock(out, lock),
         (Answer::Offset(offset), Expects::Offset) => put_u64(out, offset),
@@ -158,6 +160,7 @@ fn put(out: &mut Vec<u8>, expects: Expects, answer: Answer) -> Result<Bytes, Err
             | Answer::Size(_)
             | Answer::Count(_)
             | Answer::Listing(_)
+            | Answer::ListingEnd
             | Answer::FsStat(_)
             | Answer::Lock(_)
             | Answer::Offset(_),

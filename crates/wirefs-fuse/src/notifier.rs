@@ -28,7 +28,7 @@ impl Notifier {
     /// It may wait for calls that are under way: for a name until those that hold its directory are answered, for pages
     /// until reads and writes of them are. So it must come from a thread that no answer waits for: neither from within
     /// [`FileSystem::call`](crate::FileSystem::call) nor from the thread that receives the server's replies. For attributes
-    /// alone (an offset below 0) it waits for nothing.
+    /// alone (an offset below 0), and for a directory's listing, it waits for no call.
     ///
     /// # Errors
     /// Those of writing to the device, but for "no such node or name" and "unmounted".
@@ -45,7 +45,7 @@ impl Notifier {
             Invalidate::Entry { parent, name } => {
                 tell(&connection, &encode(what, beliefs.is_looked_up(*parent, name)))
             }
-            Invalidate::Node { .. } => tell(&connection, &encode(what, false)),
+            Invalidate::Node { .. } | Invalidate::Listing { .. } => tell(&connection, &encode(what, false)),
         }
     }
 
@@ -134,6 +134,10 @@ fn encode(what: &Invalidate, drops: bool) -> Vec<u8> {
             put_u64(out, offset.cast_unsigned());
             put_u64(out, length.cast_unsigned());
         }),
+        // A directory's pages are the listing that the kernel keeps.
+        Invalidate::Listing { node } => {
+            encode(&Invalidate::Node { node: *node, offset: 0, length: 0 }, drops)
+        }
         // parent[8] namelen[4] flags[4] name NUL
         Invalidate::Entry { parent, name } => message(notify::INVALIDATE_ENTRY, |out| {
             put_u64(out, parent.0);

@@ -65,7 +65,7 @@ impl World {
         if depth > DEPTH_MAX || self.has_failed() {
             return;
         }
-        self.see(index, Deed::List { node, dir, handle: None, offset: 0, listed: Vec::new() });
+        self.see(index, self.list(index, node, dir));
         for name in NAMES {
             self.see(index, Deed::Look(Place { node, dir, name }));
             let found = self.seats.get(index).and_then(|seat| {

@@ -37,6 +37,8 @@ pub enum Flaw {
     AnswersFirst,
     /// The client: leaves the kernel what it has when the leases have run out.
     KeepsTheKernels,
+    /// The client: leaves the kernel the listings that it has gathered.
+    KeepsListings,
     /// The client: time passes for it only when something happens.
     SleepsThrough,
     /// The server: keeps no ledger that outlives its process.
@@ -52,7 +54,7 @@ impl Flaw {
     pub const AHEAD: [Flaw; 3] = [Flaw::LedgerOff, Flaw::FreesOnReply, Flaw::AnswersFsyncEarly];
 
     /// Those that clients beside each other show.
-    pub const ALL: [Flaw; 18] = [
+    pub const ALL: [Flaw; 19] = [
         Flaw::TouchesNothing,
         Flaw::TouchesTheFirst,
         Flaw::ChangesTheParked,
@@ -70,6 +72,7 @@ impl Flaw {
         Flaw::KeepsTheRecalled,
         Flaw::AnswersFirst,
         Flaw::KeepsTheKernels,
+        Flaw::KeepsListings,
         Flaw::SleepsThrough,
     ];
 }

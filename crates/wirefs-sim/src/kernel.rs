@@ -5,8 +5,10 @@
 //! the pages came under drop the pages (`FUSE_AUTO_INVAL_DATA`).
 
 mod answers;
+mod listings;
 mod matter;
 
+use listings::Listings;
 use matter::Matter;
 use std::collections::{BTreeMap, BTreeSet};
 use wirefs_cache::Ranges;
@@ -43,6 +45,7 @@ pub(crate) struct Kernel {
     names: BTreeMap<Place, Believed<Option<NodeId>>>,
     attributes: BTreeMap<NodeId, Believed<Stat>>,
     pages: BTreeMap<NodeId, Ranges>,
+    listings: Listings,
     /// The times and sizes that the pages came under.
     dated: BTreeMap<NodeId, (Timestamp, u64)>,
     /// Files that are opened past the pages.
@@ -92,6 +95,17 @@ impl Kernel {
     pub(crate) fn believed_attributes(&self, now: Time) -> impl Iterator<Item = (NodeId, &Stat)> {
         let believed = self.attributes.iter().filter(move |(_, believed)| now < believed.until);
         believed.map(|(node, believed)| (*node, &believed.what))
+    }
+
+    /// What follows a position in a directory that is not opened, if the kernel has it.
+    pub(crate) fn listing(&mut self, dir: NodeId, position: u64) -> Option<Vec<(Vec<u8>, FileId, u64)>> {
+        self.listings.read(dir, position)
+    }
+
+    /// What a name is by the listing that is told to who reads the directory from the beginning.
+    pub(crate) fn listed(&self, dir: FileId, name: &[u8]) -> Option<Option<FileId>> {
+        let mut nodes = self.ids.iter().filter(|(_, id)| **id == dir);
+        nodes.find_map(|(node, _)| self.listings.believed(*node, name))
     }
 
     /// A call is made.
@@ -153,6 +167,7 @@ impl Kernel {
 
     fn drop_node(&mut self, node: NodeId) {
         self.ids.remove(&node);
+        self.listings.forget(node);
         self.pages.remove(&node);
         self.dated.remove(&node);
         self.attributes.remove(&node);
@@ -171,6 +186,7 @@ impl Kernel {
             Invalidate::Node { node, offset, .. } => {
                 if *offset >= 0 {
                     self.drop_pages(*node);
+                    self.listings.drop_pages(*node);
                 }
                 // Of a node that is not there nothing is forgotten.
                 if self.ids.contains_key(node) {
@@ -179,6 +195,10 @@ impl Kernel {
                 for asked in self.asked.values_mut().filter(|asked| !asked.forgotten.is_empty()) {
                     asked.forgotten_behind.insert(*node);
                 }
+            }
+            Invalidate::Listing { node } => {
+                self.listings.drop_pages(*node);
+                self.doubt_attributes(*node);
             }
             Invalidate::Entry { parent, name } => {
                 let place = (*parent, name.clone());

@@ -42,6 +42,10 @@ pub(crate) struct Plan {
     pub(crate) server: Span,
     pub(crate) kernel: Span,
     pub(crate) think: Span,
+    /// Kernels under leases read directories without opening them.
+    pub(crate) spares_opendir: bool,
+    /// Most of what programs do is to list directories.
+    pub(crate) lists: bool,
     /// Operations of all programs together.
     pub(crate) operations: u64,
     pub(crate) troubles: Troubles,
@@ -79,6 +83,8 @@ impl Plan {
             }),
             operations: 50 + dice.below(100),
             troubles,
+            spares_opendir: dice.chance(3, 4),
+            lists: dice.chance(1, 4),
             deadline: if dice.chance(1, 5) { None } else { Some(Duration::from_secs(10)) },
             cache_bytes_max: dice.one_of(&[64 << 20, 64 << 20, 8 << 10]),
             name_ttl_max: dice.chance(1, 6).then(|| Duration::from_millis(500)),

@@ -75,6 +75,8 @@ record! {
         outside: "changes from outside",
         /// Looks that were answered by a kernel's memory.
         kernel_hits: "looks into a kernel's memory",
+        /// Listings that were answered by a kernel's memory.
+        listings: "listings in a kernel's memory",
         /// Recalls that were sent.
         recalls: "recalls",
         /// Changes that were put aside until others had forgotten.

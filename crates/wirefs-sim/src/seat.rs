@@ -16,7 +16,7 @@ use bytes::Bytes;
 use dial::Greeting;
 use std::collections::VecDeque;
 use std::time::Duration;
-use wirefs_client::call::{Call, CallId, Caller};
+use wirefs_client::call::{Call, CallId, Caller, Invalidate};
 use wirefs_client::{Client, Config, Lane, Output};
 use wirefs_op::message::version::SessionId;
 use wirefs_op::{FileId, Time};
@@ -77,6 +77,8 @@ pub(crate) struct Seat {
     pub(crate) last_unknown: Option<Time>,
     dials: u32,
     calls: u64,
+    /// Which of its threads makes a call.
+    pub(crate) thread: u32,
 }
 
 impl Seat {
@@ -154,6 +156,7 @@ impl World {
             last_unknown: None,
             dials: 0,
             calls: 0,
+            thread: 1,
         });
         self.lines.push(crate::wire::Line::default());
         self.start_seat(index);
@@ -238,6 +241,14 @@ impl World {
                 }
                 Output::Invalidate(_) if self.is_ticking && self.flaw == Some(Flaw::KeepsTheKernels) => {}
                 Output::Invalidate(what) => self.tell_kernel(index, Notice::Forget(what)),
+                Output::AnswerDropped(node, id, answer) => {
+                    if self.flaw != Some(Flaw::KeepsListings)
+                        && let Some(seat) = self.seats.get_mut(index)
+                    {
+                        seat.kernel.forgets(&Invalidate::Listing { node });
+                    }
+                    self.answer_comes(index, id, answer);
+                }
                 Output::AnswerAfter(id, answer) => self.tell_kernel(index, Notice::Answer(id, answer)),
                 Output::SendAfter(frame)
                     if self.flaw == Some(Flaw::LosesARecalled) && self.dice.chance(1, 10) =>
@@ -278,7 +289,7 @@ impl World {
         seat.calls += 1;
         let id = CallId(seat.life << 32 | seat.calls);
         seat.kernel.asks(id, &call);
-        let caller = Caller { uid: 0, gid: 0, pid: 1 };
+        let caller = Caller { uid: 0, gid: 0, pid: seat.thread };
         self.drive(index, |client, now| client.call(now, id, caller, call));
         id
     }

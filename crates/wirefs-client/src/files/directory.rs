@@ -1,9 +1,11 @@
 //! Open directories.
 
 use crate::call::CallId;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use wirefs_cache::long_listing::ENTRY_BYTES;
 use wirefs_cache::{Known, LongListing, NodeId};
-use wirefs_op::{Errno, Time};
+use wirefs_op::{DirEntry, Errno, Time};
 
 /// One open directory: its listing as of when it was opened, or as far as it is here.
 #[derive(Debug)]
@@ -25,6 +27,20 @@ pub(crate) struct OpenDirectory {
     pub(crate) waiting: Vec<WaitingReaddir>,
 }
 
+impl OpenDirectory {
+    /// The names of the entries that are here.
+    pub(crate) fn names(&mut self) -> BTreeSet<Vec<u8>> {
+        let mut names = BTreeSet::new();
+        let mut at = 0;
+        while at < self.entries.len() {
+            let Some(page) = self.entries.page(at) else { break };
+            names.extend(page.entries.iter().skip(at - page.first).map(|entry| entry.name.clone()));
+            at = page.first + page.entries.len();
+        }
+        names
+    }
+}
+
 /// A readdir that waits for more of the listing.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WaitingReaddir {
@@ -33,4 +49,22 @@ pub(crate) struct WaitingReaddir {
     pub(crate) bytes_max: u32,
     pub(crate) entry_bytes: u32,
     pub(crate) with_stats: bool,
+    /// Which thread calls; 0 where that is not known.
+    pub(crate) thread: u32,
+}
+
+/// About how many bytes these listings take. What several of them share counts once, and not where it `counts` elsewhere.
+pub(super) fn listing_bytes<'a>(
+    listings: impl Iterator<Item = &'a OpenDirectory>,
+    counts: impl Fn(NodeId, &Arc<Vec<DirEntry>>) -> bool,
+) -> usize {
+    let mut shared = BTreeMap::new();
+    let mut own = 0;
+    for open in listings {
+        own += open.entries.bytes();
+        if let Some(listing) = open.entries.shared().filter(|listing| !counts(open.node, listing)) {
+            shared.insert(Arc::as_ptr(listing), listing.len());
+        }
+    }
+    own + shared.values().sum::<usize>() * ENTRY_BYTES
 }

@@ -245,6 +245,7 @@ pub(crate) fn gone(client: &mut Client, node: NodeId, errno: Errno) -> Errno {
             // What is remembered of its names would lead there again.
             for (parent, name) in client.names.links(node) {
                 client.directories.doubt_name(parent, &name);
+                client.doubt_listing(parent);
             }
             Errno::Stale
         }

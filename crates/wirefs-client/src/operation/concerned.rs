@@ -133,6 +133,7 @@ pub(crate) fn doubt(client: &mut Client, pending: &Pending) {
         nodes.push(parent);
         nodes.extend(client.names.child(parent, &name));
         client.directories.doubt_name(parent, &name);
+        client.doubt_listing(parent);
         client.names.untell_absent(parent, &name);
         client.invalidate(Invalidate::Entry { parent, name });
     }

@@ -111,11 +111,13 @@ pub(crate) fn failed(client: &mut Client, number: u64, errno: Errno) {
         for (parent, name) in client.names.links(made.node) {
             client.names.unlink(parent, &name);
             client.directories.doubt_name(parent, &name);
+            client.doubt_listing(parent);
             client.invalidate(Invalidate::Entry { parent, name });
         }
     }
     for (parent, name) in unconfirmed.names {
         client.directories.doubt_name(parent, &name);
+        client.doubt_listing(parent);
         client.names.untell_absent(parent, &name);
         client.invalidate(Invalidate::Entry { parent, name });
     }

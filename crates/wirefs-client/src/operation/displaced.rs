@@ -135,6 +135,7 @@ pub(crate) fn removed(client: &mut Client, displaced: Displaced, sent: Time, rem
 fn gone(client: &mut Client, displaced: &Displaced, dir: Option<&Stat>, sent: Time) {
     let known = client.known_own(displaced.dir, &displaced.temporary, dir, sent);
     client.directories.removed(displaced.dir, &displaced.temporary, known, client.now);
+    client.doubt_listing(displaced.dir);
     attributes::changed(client, displaced.dir, dir, sent);
 }
 
@@ -169,6 +170,7 @@ pub(crate) fn kept(client: &mut Client, displaced: Displaced, sent: Time, rename
 
 pub(crate) fn failed(client: &mut Client, displaced: Displaced, errno: Errno) {
     client.directories.doubt(displaced.dir);
+    client.doubt_listing(displaced.dir);
     match (displaced.step, errno) {
         (Step::Keep, Errno::Exists) if displaced.tries < NAMES_MAX => {
             let tries = displaced.tries + 1;

@@ -3,7 +3,7 @@
 use crate::call::{Answer, CallId, Entry, Handle, Listed, PageCache};
 use crate::core::Client;
 use crate::files::{OpenDirectory, WaitingReaddir};
-use crate::operation::{Pending, attributes};
+use crate::operation::{Pending, attributes, unopened};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,29 +48,76 @@ impl Misses {
     }
 }
 
+/// Who waits for a listing to begin.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Opening {
+    /// An opendir.
+    Directory(CallId),
+    /// A readdir of a directory that is not opened.
+    Reading(WaitingReaddir),
+}
+
+impl Opening {
+    fn call(self) -> CallId {
+        match self {
+            Opening::Directory(call) => call,
+            Opening::Reading(wanted) => wanted.call,
+        }
+    }
+}
+
 /// A listing under way.
 #[derive(Clone, Debug)]
 pub(crate) struct Listing {
     node: NodeId,
     /// The open directory that it is for; `None`: fetched for the sake of lookups.
     handle: Option<Handle>,
-    /// The opendir that waits for its beginning, and since when.
-    opening: Option<(CallId, Time)>,
+    /// Who waits for its beginning, and since when.
+    opening: Option<(Opening, Time)>,
     /// The directory is leased, as its first reply says.
     is_leased: bool,
     gathered: Vec<DirEntry>,
     /// It was asked for to its end.
     is_whole: bool,
+    /// Its connection broke: it begins once more.
+    is_again: bool,
+    /// What of it came before that, by name.
+    came: BTreeSet<Vec<u8>>,
 }
 
 impl Listing {
     fn of(node: NodeId) -> Listing {
-        Listing { node, handle: None, opening: None, is_leased: false, gathered: Vec::new(), is_whole: true }
+        Listing {
+            node,
+            handle: None,
+            opening: None,
+            is_leased: false,
+            gathered: Vec::new(),
+            is_whole: true,
+            is_again: false,
+            came: BTreeSet::new(),
+        }
     }
 
     pub(crate) fn restart(&mut self) -> bool {
         self.gathered.clear();
+        self.is_again = true;
         self.handle.is_some() || self.opening.is_some()
+    }
+
+    /// Adds entries to what is read of the directory, as of when they are known.
+    fn fill(&mut self, open: &mut OpenDirectory, new: &mut Vec<DirEntry>, listed: Known, sent: Time) {
+        if std::mem::take(&mut self.is_again) {
+            self.came = open.names();
+        }
+        if self.came.is_empty() {
+            (open.listed, open.taken_at) = (listed, sent);
+        } else {
+            // What came before is as old as it was, and nobody promises it any more. Readers go on behind it.
+            open.listed.leased = false;
+            new.retain(|entry| !self.came.contains(&entry.name));
+        }
+        open.entries.append(new);
     }
 }
 
@@ -108,8 +155,8 @@ pub(crate) fn renew(client: &mut Client, dir: NodeId) {
     }
 }
 
-/// Takes the listing for an opendir that is on its way already, if it was asked for within the window, or may turn out to be leased.
-fn join(client: &mut Client, call: CallId, node: NodeId) -> bool {
+/// Takes the listing for who wants one that is on its way already, if it was asked for within the window, or may turn out to be leased.
+fn join(client: &mut Client, opening: Opening, node: NodeId) -> bool {
     let is_free = |pending: &Pending| {
         matches!(pending, Pending::List(listing)
             if listing.node == node && listing.handle.is_none() && listing.opening.is_none())
@@ -122,7 +169,7 @@ fn join(client: &mut Client, call: CallId, node: NodeId) -> bool {
     }
     match client.requests.pending_mut(tag) {
         Some(Pending::List(listing)) => {
-            listing.opening = Some((call, now));
+            listing.opening = Some((opening, now));
             true
         }
         _ => false,
@@ -131,13 +178,13 @@ fn join(client: &mut Client, call: CallId, node: NodeId) -> bool {
 
 /// # Cost
 /// 0 round trips when the listing is known and valid, else 1.
-pub(crate) fn open(client: &mut Client, call: CallId, node: NodeId) -> Result<(), Errno> {
-    if open_known(client, call, node) {
+pub(crate) fn open(client: &mut Client, opening: Opening, node: NodeId) -> Result<(), Errno> {
+    if open_known(client, opening, node) {
         client.counters.name_hits += 1;
     } else {
         client.counters.name_misses += 1;
-        if !join(client, call, node) {
-            ask(client, node, None, Some((call, client.now)))?;
+        if !join(client, opening, node) {
+            ask(client, node, None, Some((opening, client.now)))?;
         }
         client.directory_missed(node);
     }
@@ -146,29 +193,33 @@ pub(crate) fn open(client: &mut Client, call: CallId, node: NodeId) -> Result<()
 }
 
 /// Opens a directory whose listing is known; false when it is not.
-fn open_known(client: &mut Client, call: CallId, node: NodeId) -> bool {
+fn open_known(client: &mut Client, opening: Opening, node: NodeId) -> bool {
     let trust = client.trust();
     let Some((entries, listed)) = client.directories.snapshot(node, &trust) else { return false };
     client.used_ahead(node);
-    let is_kept = trust.holds(listed) && client.files.keeps_listing(node);
-    let handle = opened(client, node, entries, listed, client.now);
-    if let Some(open) = client.files.directory_mut(handle) {
-        (open.complete, open.is_kept) = (true, is_kept);
+    let opened = OpenDirectory { complete: true, ..begun(node, entries, listed, client.now) };
+    match opening {
+        Opening::Directory(call) => {
+            let is_kept = trust.holds(listed) && client.files.keeps_listing(node);
+            let handle = opened_with(client, OpenDirectory { is_kept, ..opened });
+            let pages = if is_kept { PageCache::Keep } else { PageCache::Drop };
+            client.answer(call, Answer::Opened(handle, pages));
+        }
+        Opening::Reading(wanted) => {
+            let handle = client.files.reading_begins(opened, client.now);
+            go_on(client, handle, wanted);
+        }
     }
-    let pages = if is_kept { PageCache::Keep } else { PageCache::Drop };
-    client.answer(call, Answer::Opened(handle, pages));
     true
 }
 
-fn opened(
-    client: &mut Client,
-    node: NodeId,
-    entries: Arc<Vec<DirEntry>>,
-    listed: Known,
-    taken_at: Time,
-) -> Handle {
-    client.names.hold(node);
-    client.files.directory_opened(OpenDirectory {
+fn opened_with(client: &mut Client, opened: OpenDirectory) -> Handle {
+    client.names.hold(opened.node);
+    client.files.directory_opened(opened)
+}
+
+fn begun(node: NodeId, entries: Arc<Vec<DirEntry>>, listed: Known, taken_at: Time) -> OpenDirectory {
+    OpenDirectory {
         node,
         entries: entries.into(),
         listed,
@@ -179,14 +230,14 @@ fn opened(
         error: None,
         read: false,
         waiting: Vec::new(),
-    })
+    }
 }
 
 fn ask(
     client: &mut Client,
     node: NodeId,
     handle: Option<Handle>,
-    opening: Option<(CallId, Time)>,
+    opening: Option<(Opening, Time)>,
 ) -> Result<(), Errno> {
     let target = client.target(node, None)?;
     let mode = GetMode::DATA.and(GetMode::STAT);
@@ -202,7 +253,7 @@ pub(crate) fn finish(client: &mut Client, tag: Tag, mut listing: Listing, sent: 
         client.refresh(&stat, sent);
         listing.is_leased = stat.leased;
     }
-    let listed = listed(client, &listing, sent);
+    let mut listed = listed(client, &listing, sent);
     let Ok(mut new) = entries(got.data.0.clone()) else {
         return failed(client, listing, Errno::Protocol);
     };
@@ -211,15 +262,12 @@ pub(crate) fn finish(client: &mut Client, tag: Tag, mut listing: Listing, sent: 
         new.sort_unstable_by(|a, b| a.name.cmp(&b.name));
     }
     client.take_back(node, &mut new, sent);
-    if let Some((call, since)) = listing.opening.take() {
-        open_with(client, &mut listing, (call, since), sent, listed);
+    if let Some(opening) = listing.opening.take() {
+        open_with(client, &mut listing, opening, sent, listed);
     }
     let handle = listing.handle;
     match handle.map(|handle| client.files.directory_mut(handle)) {
-        Some(Some(open)) => {
-            (open.listed, open.taken_at) = (listed, sent);
-            open.entries.append(&mut new);
-        }
+        Some(Some(open)) => listing.fill(open, &mut new, listed, sent),
         // Its reader closed early: the rest is not worth its way.
         Some(None) if !last => return client.send(Request::Flush(Tflush { oldtag: tag }), Pending::Ignore),
         Some(None) => return,
@@ -249,6 +297,7 @@ pub(crate) fn finish(client: &mut Client, tag: Tag, mut listing: Listing, sent: 
         let gathered = match open {
             Some(open) => {
                 open.complete = true;
+                listed = open.listed;
                 is_kept.then(|| open.entries.whole(most)).flatten()
             }
             None => Some(listing.gathered),
@@ -266,7 +315,7 @@ pub(crate) fn finish(client: &mut Client, tag: Tag, mut listing: Listing, sent: 
 fn open_with(
     client: &mut Client,
     listing: &mut Listing,
-    (call, since): (CallId, Time),
+    (opening, since): (Opening, Time),
     sent: Time,
     listed: Known,
 ) {
@@ -275,17 +324,27 @@ fn open_with(
     let is_old =
         !client.trust().believes_since(listed, since) || client.directories.has_changed_since(node, sent);
     if sent < since && is_old {
-        if let Err(errno) = ask(client, node, None, Some((call, since))) {
-            client.fail(call, errno);
+        if let Err(errno) = ask(client, node, None, Some((opening, since))) {
+            client.fail(opening.call(), errno);
         }
         return;
     }
     let mut begun = std::mem::take(&mut listing.gathered);
     client.take_back(node, &mut begun, sent);
     let begun = Arc::new(begun);
-    let handle = opened(client, node, begun, listed, sent);
-    listing.handle = Some(handle);
-    client.answer(call, Answer::Opened(handle, PageCache::Drop));
+    let mut opened = self::begun(node, begun, listed, sent);
+    match opening {
+        Opening::Directory(call) => {
+            let handle = opened_with(client, opened);
+            listing.handle = Some(handle);
+            client.answer(call, Answer::Opened(handle, PageCache::Drop));
+        }
+        // Answered when this part of the listing is in it.
+        Opening::Reading(wanted) => {
+            opened.waiting.push(wanted);
+            listing.handle = Some(client.files.reading_begins(opened, client.now));
+        }
+    }
 }
 
 /// As of when a listing is known that was asked for at `sent`.
@@ -320,15 +379,15 @@ pub(crate) fn serve_openings(client: &mut Client, dir: NodeId) {
             Some(Pending::List(listing)) => listing.opening.take(),
             _ => None,
         };
-        let Some((call, _)) = opening else { return };
-        open_known(client, call, dir);
+        let Some((opening, _)) = opening else { return };
+        open_known(client, opening, dir);
     }
 }
 
 pub(crate) fn failed(client: &mut Client, listing: Listing, errno: Errno) {
     let errno = attributes::gone(client, listing.node, errno);
-    if let Some((call, _)) = listing.opening {
-        client.fail(call, errno);
+    if let Some((opening, _)) = listing.opening {
+        client.fail(opening.call(), errno);
     }
     if let Some(handle) = listing.handle
         && let Some(open) = client.files.directory_mut(handle)
@@ -377,6 +436,14 @@ pub(crate) fn read(
     Ok(())
 }
 
+/// A readdir goes on where an earlier one ended.
+pub(crate) fn go_on(client: &mut Client, handle: Handle, wanted: WaitingReaddir) {
+    if let Some(open) = client.files.directory_mut(handle) {
+        open.waiting.push(wanted);
+    }
+    serve_waiting(client, handle);
+}
+
 /// Answers the readdirs that the listing reaches far enough for.
 fn serve_waiting(client: &mut Client, handle: Handle) {
     let Some(open) = client.files.directory_mut(handle) else {
@@ -395,7 +462,7 @@ fn serve_waiting(client: &mut Client, handle: Handle) {
                 None => Answer::Fail(Errno::Io),
             },
         };
-        client.answer(wanted.call, answer);
+        unopened::answer(client, handle, &wanted, answer);
     }
 }
 

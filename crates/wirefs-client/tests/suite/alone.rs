@@ -138,6 +138,7 @@ impl Alone {
             match output {
                 Output::Answer(call, answer)
                 | Output::AnswerAfter(call, answer)
+                | Output::AnswerDropped(_, call, answer)
                 | Output::AnswerJournaled(call, answer) => {
                     assert!(self.answers.iter().all(|(other, _)| *other != call), "answered twice");
                     self.answers.push((call, answer));

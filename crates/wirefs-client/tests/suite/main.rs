@@ -34,6 +34,7 @@ mod rollback;
 mod streams;
 mod syncs;
 mod top;
+mod unopened;
 mod world;
 
 use std::time::Duration;

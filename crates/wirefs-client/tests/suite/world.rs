@@ -392,6 +392,12 @@ impl World {
                 Output::JournalForget(below) => self.seats[seat].journal.retain(|number| *number >= below),
                 Output::Send(frame, lane) => self.send(seat, frame.to_body(), lane),
                 Output::Invalidate(what) => self.tell_kernel(seat, Notice::Forget(what)),
+                Output::AnswerDropped(node, id, answer) => {
+                    let listing = Invalidate::Listing { node };
+                    self.seats[seat].kernel.forgets(&listing);
+                    self.seats[seat].invalidated.push(listing);
+                    self.answered(seat, id, answer);
+                }
                 Output::AnswerAfter(id, answer) => self.tell_kernel(seat, Notice::Answer(id, answer)),
                 Output::SendAfter(frame) => {
                     let connection = self.seats[seat].connection;

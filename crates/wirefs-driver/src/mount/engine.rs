@@ -5,6 +5,7 @@ mod journaling;
 use super::MountPlan;
 use super::clock::Clock;
 use super::data::DataLink;
+use super::dropping::{Dropped, Dropping};
 use super::handshake::Attached;
 use super::journal::{FsyncWaits, Journal, Late};
 use super::notices::{Notice, Notices};
@@ -18,7 +19,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 use wirefs_carrier::{Class, Closer, Dial, Direct, PeerInfo};
-use wirefs_client::call::{Answer, Call, CallId, Caller, ROOT};
+use wirefs_client::call::{Answer, Call, CallId, Caller, NodeId, ROOT};
 use wirefs_client::{Client, Config, DataKey, HostName, Lane, Loaded, Output};
 use wirefs_fuse::Reading;
 use wirefs_op::message::version::SessionId;
@@ -80,6 +81,7 @@ pub(super) struct Engine {
     pub(super) journal: Option<Arc<Journal>>,
     config: Config,
     pub(super) notices: Notices,
+    pub(super) dropping: Dropping,
     /// What the server's machine has lost is being done again.
     pub(super) redoes: AtomicBool,
     stopped: AtomicBool,
@@ -154,6 +156,7 @@ impl Engine {
             journal: journal.map(Arc::new),
             config,
             notices: Notices::default(),
+            dropping: Dropping::default(),
             redoes: AtomicBool::new(false),
             stopped: AtomicBool::new(false),
             hurries: AtomicBool::new(false),
@@ -245,6 +248,7 @@ impl Engine {
                         work.notices.push(Notice::Answer(call, waiting, answer));
                     }
                 }
+                Output::AnswerDropped(dir, call, answer) => self.drop_first(state, dir, call, answer),
                 Output::Send(frame, Lane::Data(key)) => work.send_data(state, frame, key),
                 Output::OpenData(key) => state.wanted_data.push(key),
                 Output::CloseData(key) => work.closes.extend(state.end_data(key)),
@@ -297,6 +301,14 @@ impl Engine {
             self.notices.comes();
         }
         work
+    }
+
+    /// The kernel drops a listing before a call is answered.
+    fn drop_first(&self, state: &mut State, dir: NodeId, call: CallId, answer: Answer) {
+        if let Some(waiting) = state.end_waiting(call) {
+            state.delayed.insert(call);
+            self.dropping.push(Dropped { dir, call, waiting, answer });
+        }
     }
 
     /// Makes a call of our own and waits for its answer.
@@ -405,6 +417,7 @@ impl Engine {
         drop(lock.lock());
         signal.notify_all();
         self.notices.stop();
+        self.dropping.stop();
         let (closer, data) = {
             let mut state = self.lock();
             (state.closer.take(), std::mem::take(&mut state.data))

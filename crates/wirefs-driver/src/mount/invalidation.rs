@@ -1,18 +1,23 @@
 //! Telling the kernel what to forget, in a thread that may wait for the kernel, and another for what must not wait.
 
+use super::dropping::Dropped;
 use super::engine::Shared;
 use super::notices::{FRAME_MAX, Notice, ONE_MAX, Stuck};
 use super::outlet::Outlet;
 use std::io;
 use std::time::Instant;
 use wirefs_carrier::Class;
-use wirefs_client::call::{Invalidate, NodeId};
+use wirefs_client::call::{Answer, Invalidate, NodeId};
 use wirefs_fuse::Notifier;
-use wirefs_op::Frame;
+use wirefs_op::{Errno, Frame};
 
 pub(super) fn start(engine: &Shared, notifier: Notifier) -> io::Result<()> {
     let (telling, teller) = (Shared::clone(engine), notifier.clone());
     std::thread::Builder::new().name("wirefs-notices".into()).spawn(move || tell(&telling, &teller))?;
+    let (dropping, dropper) = (Shared::clone(engine), notifier.clone());
+    std::thread::Builder::new()
+        .name("wirefs-dropping".into())
+        .spawn(move || drop_listings(&dropping, &dropper))?;
     let rescuing = Shared::clone(engine);
     std::thread::Builder::new().name("wirefs-rescue".into()).spawn(move || {
         while let Some(stuck) = rescuing.notices.next_stuck(ONE_MAX, FRAME_MAX) {
@@ -37,13 +42,25 @@ fn tell(engine: &Shared, notifier: &Notifier) {
     }
 }
 
+fn drop_listings(engine: &Shared, notifier: &Notifier) {
+    while let Some(Dropped { dir, call, waiting, answer }) = engine.dropping.next() {
+        let dropped = notifier.invalidate(&Invalidate::Listing { node: dir });
+        // What was not dropped must not be taken for whole.
+        waiting.answer(if dropped.is_ok() { answer } else { Answer::Fail(Errno::Io) });
+        engine.lock().delayed.remove(&call);
+    }
+}
+
 /// Sees to it without waiting for calls that the kernel believes nothing of what it is still to forget, then sends the
 /// frames that say so.
 ///
 /// Pages that a call under way holds stay until it is answered. Who reads them asks for the file's attributes first, and
 /// drops them when it was changed.
 fn rescue(engine: &Shared, notifier: &Notifier, stuck: Stuck) {
-    let Stuck { frames, nodes, directories, since } = stuck;
+    let Stuck { frames, nodes, listings, directories, since } = stuck;
+    for node in listings {
+        let _ = notifier.invalidate(&Invalidate::Listing { node });
+    }
     for node in nodes {
         let _ = notifier.invalidate(&Invalidate::Node { node, offset: -1, length: 0 });
     }

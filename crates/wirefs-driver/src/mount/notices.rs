@@ -44,6 +44,8 @@ pub(super) struct Stuck {
     pub(super) frames: Vec<(Outlet, Frame)>,
     /// Nodes of which attributes at least must be forgotten first.
     pub(super) nodes: BTreeSet<NodeId>,
+    /// Directories whose listings must be dropped first.
+    pub(super) listings: BTreeSet<NodeId>,
     /// Directories of which names were to be forgotten.
     pub(super) directories: BTreeSet<NodeId>,
     /// What was told before this moment.
@@ -75,6 +77,7 @@ type Key = (NodeId, i64, i64, Option<Vec<u8>>);
 fn key(what: &Invalidate) -> Key {
     match what {
         Invalidate::Node { node, offset, length } => (*node, *offset, *length, None),
+        Invalidate::Listing { node } => (*node, 0, i64::MIN, None),
         Invalidate::Entry { parent, name } => (*parent, 0, 0, Some(name.clone())),
     }
 }
@@ -250,6 +253,7 @@ impl Stuck {
     fn note(&mut self, what: &Invalidate) {
         match what {
             Invalidate::Node { node, .. } => self.nodes.insert(*node),
+            Invalidate::Listing { node } => self.listings.insert(*node),
             Invalidate::Entry { parent, .. } => self.directories.insert(*parent),
         };
     }

@@ -201,6 +201,7 @@ fn a_listing_pads_each_entry_to_eight_bytes() {
     assert_eq!(body(plus, listing.clone()), format!("{}{dot}{ENTRY}{ATTR}{eight}", "00".repeat(128)));
     assert_eq!(error(Expects::Listing { bytes_max: 63, with_stats: false }, listing), -5);
     assert_eq!(body(plus, Answer::Listing(Vec::new())), "");
+    assert_eq!(body(plus, Answer::ListingEnd), "00".repeat(8), "fewer than an entry has");
 }
 
 #[test]

@@ -36,6 +36,7 @@ pub(crate) fn bound(answer: &mut Answer, bounds: Bounds) {
         | Answer::Data(_)
         | Answer::Size(_)
         | Answer::Count(_)
+        | Answer::ListingEnd
         | Answer::FsStat(_)
         | Answer::Lock(_)
         | Answer::Offset(_) => {}

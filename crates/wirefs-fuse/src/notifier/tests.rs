@@ -15,6 +15,12 @@ fn a_node_is_forgotten_from_an_offset_on() {
 }
 
 #[test]
+fn a_listing_is_all_pages_of_its_directory() {
+    let pages = Invalidate::Node { node: NodeId(5), offset: 0, length: 0 };
+    assert_eq!(encode(&Invalidate::Listing { node: NodeId(5) }, true), encode(&pages, true));
+}
+
+#[test]
 fn a_name_is_forgotten_with_its_end() {
     let what = Invalidate::Entry { parent: NodeId(1), name: b"abc".to_vec() };
     let expected = "24000000 03000000 0000000000000000 0100000000000000 03000000 00000000 61626300";

@@ -11,7 +11,9 @@ impl World {
         for index in 0..self.seats.len() {
             for fact in facts {
                 let wrong = match fact {
-                    Fact::Name(dir, name) => self.wrong_name(index, *dir, name),
+                    Fact::Name(dir, name) => {
+                        self.wrong_name(index, *dir, name).or_else(|| self.wrong_listing(index, *dir, name))
+                    }
                     Fact::Object(id) => self.wrong_attributes(index, *id),
                 };
                 self.record.checks += 1;
@@ -30,6 +32,19 @@ impl World {
         (!possible.contains(&meaning)).then(|| {
             let name = String::from_utf8_lossy(name);
             format!("kernel {index} believes {name:?} in directory {} to be {meaning:?}; it is one of {possible:?}", dir.ino)
+        })
+    }
+
+    fn wrong_listing(&self, index: usize, dir: FileId, name: &[u8]) -> Option<String> {
+        let seat = self.seats.get(index).filter(|seat| seat.takes_leases())?;
+        let listed = seat.kernel.listed(dir, name)?;
+        let possible = self.truth.meanings(&self.glance(index, self.now), dir, name);
+        (!possible.contains(&listed)).then(|| {
+            let name = String::from_utf8_lossy(name);
+            format!(
+                "kernel {index} lists {name:?} in directory {} as {listed:?}; it is one of {possible:?}",
+                dir.ino
+            )
         })
     }
 

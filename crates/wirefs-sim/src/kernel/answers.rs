@@ -42,7 +42,10 @@ impl Kernel {
                 self.drop_pages(*node);
                 self.doubt_attributes(*node);
             }
-            (Matter::Directory(dir), Answer::Listing(listed)) => {
+            (Matter::Directory(dir, position), Answer::Listing(listed)) => {
+                if let Some(position) = position {
+                    self.listings.takes(*dir, *position, listed, asked.is_vain);
+                }
                 for listed in listed {
                     if let Some(entry) = &listed.entry {
                         self.entry(now, &asked, (*dir, listed.name.clone()), entry);
@@ -53,7 +56,7 @@ impl Kernel {
             (Matter::Rename { from, to, is_exchange }, Answer::Done) => {
                 self.renamed(&asked, from, to, *is_exchange)
             }
-            (Matter::Node(_) | Matter::Contents(..) | Matter::Directory(_) | Matter::Rename { .. }, _) => {}
+            (Matter::Node(_) | Matter::Contents(..) | Matter::Directory(..) | Matter::Rename { .. }, _) => {}
         }
     }
 
@@ -62,6 +65,9 @@ impl Kernel {
         let Matter::Change { names, nodes, made } = &asked.matter else { return };
         let failed = matches!(answer, Answer::Fail(_));
         for name in names {
+            if !failed {
+                self.listings.changed(name.0);
+            }
             // What loses a name changes.
             if let Some(node) = self.names.remove(name).and_then(|name| name.what).filter(|_| !failed) {
                 self.doubt_attributes(node);
@@ -81,6 +87,9 @@ impl Kernel {
     }
 
     fn renamed(&mut self, asked: &Asked, from: &Place, to: &Place, is_exchange: bool) {
+        for (dir, _) in [from, to] {
+            self.listings.changed(*dir);
+        }
         let (moved, other) = (self.names.remove(from), self.names.remove(to));
         let nodes = [moved, other].map(|name| name.and_then(|name| name.what));
         for node in [Some(from.0), Some(to.0)].into_iter().chain(nodes).flatten() {

@@ -2,7 +2,7 @@
 
 use super::Place;
 use std::collections::BTreeSet;
-use wirefs_client::call::{Call, Handle, NodeId};
+use wirefs_client::call::{Call, Handle, NodeId, UNOPENED};
 
 #[derive(Clone, Debug)]
 pub(super) enum Matter {
@@ -10,8 +10,8 @@ pub(super) enum Matter {
     Name(NodeId, Vec<u8>),
     /// Attributes.
     Node(NodeId),
-    /// A listing.
-    Directory(NodeId),
+    /// A listing; of a directory that was not opened, from this position on.
+    Directory(NodeId, Option<u64>),
     /// Contents, from there on.
     Contents(NodeId, u64),
     /// Whether to keep contents.
@@ -36,7 +36,9 @@ impl Matter {
         Some(match *call {
             Call::Lookup { parent, name } => Matter::Name(parent, name.to_vec()),
             Call::Getattr { node, .. } => Matter::Node(node),
-            Call::Readdir { node, .. } => Matter::Directory(node),
+            Call::Readdir { node, handle, offset, .. } => {
+                Matter::Directory(node, (handle == UNOPENED).then_some(offset))
+            }
             Call::Read { handle, .. } if bypassing.contains(&handle) => return None,
             Call::Read { node, offset, .. } => Matter::Contents(node, offset),
             Call::Open { node, .. } => Matter::Open(node),
@@ -64,7 +66,7 @@ impl Matter {
             Matter::Rename { from, to, .. } => vec![from.0, to.0],
             Matter::Name(..)
             | Matter::Node(_)
-            | Matter::Directory(_)
+            | Matter::Directory(..)
             | Matter::Contents(..)
             | Matter::Write(..)
             | Matter::Open(_) => vec![],
@@ -74,7 +76,7 @@ impl Matter {
     /// The directory that it looks names up in.
     pub(super) fn looks_in(&self) -> Option<NodeId> {
         match self {
-            Matter::Name(dir, _) | Matter::Directory(dir) => Some(*dir),
+            Matter::Name(dir, _) | Matter::Directory(dir, _) => Some(*dir),
             Matter::Node(_)
             | Matter::Contents(..)
             | Matter::Open(_)

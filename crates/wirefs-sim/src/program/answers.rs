@@ -2,7 +2,7 @@
 
 use super::{Busy, Deed, Open, Place, Renaming};
 use crate::world::World;
-use wirefs_client::call::{Answer, CallId, Listed};
+use wirefs_client::call::{Answer, CallId, Listed, UNOPENED};
 use wirefs_op::{Errno, FileId, Request};
 
 impl World {
@@ -83,6 +83,7 @@ impl World {
                 *handle = Some(opened);
                 return Some(busy);
             }
+            (Deed::List { .. }, Answer::ListingEnd) => return self.listed(index, busy, Vec::new()),
             (Deed::List { .. }, Answer::Listing(listed)) => return self.listed(index, busy, listed),
             (Deed::CloseList(..), Answer::Done) => {}
             (deed, answer) => {
@@ -154,6 +155,9 @@ impl World {
         if part.is_empty() {
             let listed = std::mem::take(listed);
             self.check_listing(index, busy.began, dir, &listed);
+            if handle == UNOPENED {
+                return None;
+            }
             return Some(Busy { deed: Deed::CloseList(node, handle), ..busy });
         }
         for entry in part {
@@ -163,6 +167,10 @@ impl World {
             }
             // The model has one file system, and uses no number twice.
             listed.push((entry.name, FileId { fs: 0, ino: entry.ino, generation: 1 }));
+        }
+        // Now and then it has seen enough, or its kernel has gathered the rest meanwhile.
+        if handle == UNOPENED && (self.dice.chance(1, 8) || self.is_listed(index, &mut busy)) {
+            return None;
         }
         Some(busy)
     }

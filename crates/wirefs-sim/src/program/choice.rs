@@ -4,8 +4,8 @@ use super::{Closing, Deed, NAMES, Open, Place, Renaming, THREADS};
 use crate::program::own::{Edit, Own};
 use crate::world::{Event, World};
 use bytes::Bytes;
-use wirefs_client::call::{Call, NodeId, ROOT};
-use wirefs_op::Kind;
+use wirefs_client::call::{Call, NodeId, ROOT, UNOPENED};
+use wirefs_op::{FileId, Kind};
 
 impl World {
     /// The programs of a client begin.
@@ -53,12 +53,20 @@ impl World {
         let name = self.dice.one_of(&NAMES);
         let place = self.seats.get(index)?.program.place(node, name)?;
         match what {
+            _ if self.plan.lists && self.dice.chance(3, 5) => Some(self.list(index, node, place.dir)),
             0..6 => Some(Deed::Look(place)),
             6..13 => self.choose_names(index, place),
-            13 => Some(Deed::List { node, dir: place.dir, handle: None, offset: 0, listed: Vec::new() }),
+            13 => Some(self.list(index, node, place.dir)),
             14 => Some(Deed::Stat(node)),
             _ => self.choose_file(index, what),
         }
+    }
+
+    /// Lists a directory, which is opened first where the kernel does so.
+    pub(crate) fn list(&self, index: usize, node: NodeId, dir: FileId) -> Deed {
+        let takes_leases = self.seats.get(index).is_some_and(|seat| seat.takes_leases());
+        let handle = (self.plan.spares_opendir && takes_leases).then_some(UNOPENED);
+        Deed::List { node, dir, handle, offset: 0, listed: Vec::new() }
     }
 
     fn some_directory_of(&mut self, index: usize) -> Option<NodeId> {

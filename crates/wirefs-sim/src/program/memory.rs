@@ -2,7 +2,7 @@
 
 use super::{Busy, Deed, Place, Renaming};
 use crate::world::World;
-use wirefs_client::call::{Handle, NodeId};
+use wirefs_client::call::{Handle, NodeId, UNOPENED};
 use wirefs_op::{FileId, Stat};
 
 impl World {
@@ -34,6 +34,7 @@ impl World {
                 *has_attributes = true;
                 self.is_read(index, busy, (node, handle), (offset, count), stat.size)
             }
+            Deed::List { handle: Some(UNOPENED), .. } => self.is_listed(index, busy),
             Deed::Open(..)
             | Deed::Write { .. }
             | Deed::Set { .. }
@@ -41,6 +42,20 @@ impl World {
             | Deed::List { .. }
             | Deed::CloseList(..) => false,
         }
+    }
+
+    /// Whether the kernel has what follows in a directory that is not opened.
+    pub(super) fn is_listed(&mut self, index: usize, busy: &mut Busy) -> bool {
+        let (now, began) = (self.now, busy.began);
+        let Deed::List { node, dir, offset, listed, .. } = &mut busy.deed else { return false };
+        let Some(seat) = self.seats.get_mut(index) else { return false };
+        let Some(rest) = seat.kernel.listing(*node, *offset) else { return false };
+        let from = if *offset == 0 { now } else { began };
+        listed.extend(rest.into_iter().map(|(name, id, _)| (name, id)));
+        let (dir, listed) = (*dir, std::mem::take(listed));
+        self.record.listings += u64::from(from == now);
+        self.check_listing(index, from, dir, &listed);
+        true
     }
 
     /// What the kernel knows of a name, if that is one of these: there, or not there.

@@ -3,7 +3,7 @@
 use super::{Busy, Closing, Deed, Renaming};
 use crate::program::own::Edit;
 use crate::world::World;
-use wirefs_client::call::{Call, CallId, Handle, NodeId, OpenHow, WriteData};
+use wirefs_client::call::{Call, CallId, Handle, NodeId, OpenHow, UNOPENED, WriteData};
 use wirefs_op::SetStat;
 
 const READ: OpenHow = OpenHow {
@@ -40,6 +40,9 @@ impl World {
         let deed = busy.deed.clone();
         if let Some(slot) = self.seats.get_mut(index).and_then(|seat| seat.program.threads.get_mut(thread)) {
             *slot = Some(busy);
+        }
+        if let Some(seat) = self.seats.get_mut(index) {
+            seat.thread = thread as u32 + 1;
         }
         let id = self.ask(index, &deed);
         let slot = self.seats.get_mut(index).and_then(|seat| seat.program.threads.get_mut(thread));
@@ -80,14 +83,11 @@ impl World {
             Deed::List { node, handle: None, .. } => self.call(index, Call::Opendir { node: *node }),
             Deed::List { node, handle: Some(handle), offset, .. } => {
                 let (node, handle, offset) = (*node, *handle, *offset);
-                let call = Call::Readdir {
-                    node,
-                    handle,
-                    offset,
-                    bytes_max: 4096,
-                    entry_bytes: 152,
-                    with_stats: true,
-                };
+                // An entry takes 160: some programs have room for few.
+                let bytes_max =
+                    if handle == UNOPENED { self.dice.one_of(&[4096, 4096, 400, 200]) } else { 4096 };
+                let call =
+                    Call::Readdir { node, handle, offset, bytes_max, entry_bytes: 152, with_stats: true };
                 self.call(index, call)
             }
             Deed::CloseList(node, handle) => {

@@ -44,6 +44,7 @@ impl World {
         let Some(seat) = self.seats.get_mut(index) else { return };
         match notice {
             Notice::Forget(_) if flaw == Some(Flaw::KeepsTheRecalled) => {}
+            Notice::Forget(Invalidate::Listing { .. }) if flaw == Some(Flaw::KeepsListings) => {}
             Notice::Forget(what) => {
                 seat.kernel.forgets(&what);
                 self.note(|| format!("  kernel {index} forgets {what:?}"));

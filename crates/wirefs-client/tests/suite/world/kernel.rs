@@ -201,6 +201,7 @@ impl Kernel {
                     asked.forgotten_behind.insert(*node);
                 }
             }
+            Invalidate::Listing { node } => self.doubt_attributes(*node),
             Invalidate::Entry { parent, name } => {
                 let place = (*parent, name.clone());
                 self.names.remove(&place);

@@ -31,6 +31,7 @@ fn drain(notices: &Notices) -> Vec<String> {
         words.push(match notices.next(|| false).expect("not stopped") {
             Notice::Invalidate(Invalidate::Node { node, .. }) => format!("node {}", node.0),
             Notice::LetGo(node, _) => format!("not {}", node.0),
+            Notice::Invalidate(Invalidate::Listing { node }) => format!("listing {}", node.0),
             Notice::Invalidate(Invalidate::Entry { name, .. }) => String::from_utf8(name).expect("text"),
             Notice::Frame(..) => "frame".to_owned(),
             Notice::Answer(..) => "answer".to_owned(),

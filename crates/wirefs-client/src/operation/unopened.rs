@@ -1,0 +1,138 @@
+//! Readdir of a directory that was not opened: the kernel spares opening and closing it (`docs/design/0024-warm-calls.md`).
+
+use crate::call::{Answer, Call, Handle, Invalidate, Listed};
+use crate::core::Client;
+use crate::files::{Ending, Part, Position, WaitingReaddir};
+use crate::operation::list::{self, Opening};
+use std::sync::Arc;
+use wirefs_cache::NodeId;
+use wirefs_op::Errno;
+
+/// # Cost
+/// 0 round trips when the listing is known and valid, or its reading has begun; else 1.
+pub(crate) fn read(client: &mut Client, node: NodeId, wanted: WaitingReaddir) -> Result<(), Errno> {
+    client.files.unopened.reads_on(node, wanted.thread);
+    match Position::of(wanted.offset) {
+        Position::Begin => begin(client, node, wanted),
+        Position::End(age) => {
+            ends(client, node, age, &wanted);
+            Ok(())
+        }
+        Position::At(number, offset) => {
+            let handle = client.files.unopened.reading(node, number, client.now);
+            let wanted = WaitingReaddir { offset, ..wanted };
+            list::go_on(client, handle.ok_or(Errno::Stale)?, wanted);
+            Ok(())
+        }
+    }
+}
+
+fn begin(client: &mut Client, node: NodeId, wanted: WaitingReaddir) -> Result<(), Errno> {
+    let Some(handle) = shared(client, node) else {
+        return list::open(client, Opening::Reading(wanted), node);
+    };
+    client.counters.name_hits += 1;
+    client.used_ahead(node);
+    client.directory_opened(node);
+    list::go_on(client, handle, wanted);
+    Ok(())
+}
+
+/// The last reading of a directory that is still as it was then.
+fn shared(client: &mut Client, node: NodeId) -> Option<Handle> {
+    let trust = client.trust();
+    let handle = client.files.unopened.latest(node)?;
+    let snapshot = client.directories.snapshot(node, &trust);
+    let open = client.files.directory_mut(handle)?;
+    if !open.complete || open.error.is_some() || !open.doubted.is_empty() {
+        return None;
+    }
+    match snapshot {
+        Some((entries, listed)) => {
+            let is_same = open.entries.shared().is_some_and(|shared| Arc::ptr_eq(shared, &entries));
+            open.listed = if is_same { listed } else { return None };
+        }
+        // Too long to be remembered in another way.
+        None => {
+            let is_since = client.names.node(node).is_some_and(|known| open.taken_at > known.changed_at);
+            return (is_since && trust.holds(open.listed)).then_some(handle);
+        }
+    }
+    Some(handle)
+}
+
+/// A part of a reading is here.
+pub(crate) fn answer(client: &mut Client, handle: Handle, wanted: &WaitingReaddir, answer: Answer) {
+    let call = wanted.call;
+    let (Answer::Listing(listed), Some(age)) = (&answer, client.files.unopened.age(handle)) else {
+        return client.answer(call, answer);
+    };
+    let Some(open) = client.files.unopened.directory(handle) else { return client.answer(call, answer) };
+    let (dir, past) = (open.node, open.entries.len() as u64 + 2);
+    if listed.is_empty() {
+        return ends(client, dir, age, wanted);
+    }
+    let is_last =
+        open.complete && open.error.is_none() && listed.last().is_some_and(|last| last.next == past);
+    let is_promised = client.trust().holds(open.listed);
+    let part = Part { thread: wanted.thread, begins: wanted.offset == 0, is_last, is_promised };
+    let told = client.files.unopened.tells(handle, part, client.now);
+    let Answer::Listing(mut listed) = answer else { return };
+    let behind = |entry: &mut Listed| {
+        let told = told?;
+        let is_end = is_last && entry.next == past;
+        let behind = if is_end { Position::End(told.age) } else { Position::At(told.number, entry.next) };
+        entry.next = behind.offset()?;
+        Some(())
+    };
+    let are_all_there = listed.iter_mut().all(|entry| behind(entry).is_some());
+    if are_all_there {
+        client.answer(call, Answer::Listing(listed));
+    } else {
+        // Longer than there are positions. Told by an error rather than by leaving names out.
+        super::undo(client, call, Answer::Listing(listed));
+        client.fail(call, Errno::Overflow);
+    }
+}
+
+/// There is nothing behind what was read.
+fn ends(client: &mut Client, dir: NodeId, age: u32, wanted: &WaitingReaddir) {
+    let nothing = Answer::Listing(Vec::new());
+    match client.files.unopened.ends(dir, age, wanted.thread) {
+        Ending::Whole => client.answer(wanted.call, nothing),
+        Ending::Dropped => client.answer_dropped(dir, wanted.call, nothing),
+        Ending::Plain => client.answer(wanted.call, Answer::ListingEnd),
+    }
+}
+
+/// The directories in which a call changes names.
+pub(crate) fn changes_names_in(call: &Call<'_>) -> Option<[Option<NodeId>; 2]> {
+    match *call {
+        Call::Mknod { parent, .. }
+        | Call::Mkdir { parent, .. }
+        | Call::Symlink { parent, .. }
+        | Call::Unlink { parent, .. }
+        | Call::Rmdir { parent, .. }
+        | Call::Link { parent, .. }
+        | Call::Create { parent, .. } => Some([Some(parent), None]),
+        Call::Rename { parent, to_parent, .. } => Some([Some(parent), Some(to_parent)]),
+        _ => None,
+    }
+}
+
+impl Client {
+    /// What is known of a directory's names is not so, or not for sure.
+    pub(crate) fn doubt_listing(&mut self, dir: NodeId) {
+        self.files.unopened.of(dir, |open| open.listed.leased = false);
+        if self.files.unopened.doubt(dir) {
+            self.invalidate(Invalidate::Listing { node: dir });
+        }
+    }
+
+    /// The same of all directories.
+    pub(crate) fn doubt_listings(&mut self) {
+        for node in self.files.unopened.doubt_all() {
+            self.invalidate(Invalidate::Listing { node });
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! Directories that are read without being opened: what is asked of the server, and what a reader sees while names come and go.
+
+use crate::alone::Alone;
+use crate::config;
+use crate::deeds::{create, entry, handle};
+use crate::world::{STEADY, World};
+use std::collections::BTreeMap;
+use std::time::Duration;
+use wirefs_client::call::{Answer, Call, Invalidate, Listed, NodeId, ROOT, UNOPENED};
+use wirefs_op::message::error::Rerror;
+use wirefs_op::{Errno, Reply};
+
+const NOTHING: [&str; 0] = [];
+const NAMES: usize = 40;
+
+/// Room for about six entries.
+fn readdir(node: NodeId, offset: u64) -> Call<'static> {
+    Call::Readdir { node, handle: UNOPENED, offset, bytes_max: 1000, entry_bytes: 152, with_stats: true }
+}
+
+fn name(number: usize) -> Vec<u8> {
+    format!("{number:03}").into_bytes()
+}
+
+/// Client 0 has made files in a directory; client 1 knows only the directory.
+fn world(mode: &str, files: usize) -> (World, NodeId, NodeId) {
+    let mut world = World::new(1, config(mode), 2, STEADY);
+    let dir = entry(world.ask(0, Call::Mkdir { parent: ROOT, name: b"d", mode: 0o755, umask: 0 })).node;
+    for number in 0..files {
+        let made = world.ask(0, create(dir, &name(number)));
+        world.close(0, entry(made.clone()).node, handle(made));
+    }
+    world.settle();
+    let theirs = world.lookup(1, ROOT, b"d");
+    world.settle();
+    world.seats[1].sent.clear();
+    world.seats[1].invalidated.clear();
+    (world, dir, theirs)
+}
+
+fn part(answer: Answer) -> Vec<Listed> {
+    match answer {
+        Answer::Listing(listed) => listed,
+        other => panic!("no listing: {other:?}"),
+    }
+}
+
+/// Reads on from there to the end: how often each name comes, and the answer that said that it is the end.
+fn rest(world: &mut World, dir: NodeId, mut offset: u64) -> (BTreeMap<Vec<u8>, usize>, Answer) {
+    let mut seen = BTreeMap::new();
+    loop {
+        match world.ask(1, readdir(dir, offset)) {
+            Answer::Listing(listed) if !listed.is_empty() => {
+                offset = listed.last().unwrap().next;
+                listed.into_iter().for_each(|listed| *seen.entry(listed.name).or_default() += 1);
+            }
+            end => return (seen, end),
+        }
+    }
+}
+
+fn all(world: &mut World, dir: NodeId) -> BTreeMap<Vec<u8>, usize> {
+    rest(world, dir, 0).0
+}
+
+#[test]
+fn a_directory_that_is_not_opened_is_asked_for_once() {
+    // So many that they do not come along with the lookup.
+    let many = 1500;
+    let (mut world, _, dir) = world("lease", many);
+    let (seen, end) = rest(&mut world, dir, 0);
+    assert!(seen.len() == many + 2 && seen.values().all(|count| *count == 1), "{seen:?}");
+    assert_eq!(end, Answer::Listing(Vec::new()), "the kernel may keep it");
+    assert_eq!(world.seats[1].sent, ["Get"]);
+    world.settle();
+    world.seats[1].sent.clear();
+    assert_eq!(all(&mut world, dir), seen);
+    assert_eq!(world.seats[1].sent, NOTHING);
+}
+
+// S-32
+#[test]
+fn what_stays_is_listed_once_while_names_come_and_go_here_and_elsewhere() {
+    let (mut world, theirs, dir) = world("lease", NAMES);
+    let first = part(world.ask(1, readdir(dir, 0)));
+    let (last, shown) = (first.last().unwrap().next, first.len());
+    // The one that was shown last, the next, and others; and new ones before and behind.
+    for number in [shown - 3, shown - 2, 20] {
+        assert_eq!(world.ask(1, Call::Unlink { parent: dir, name: &name(number) }), Answer::Done);
+    }
+    world.ask(1, create(dir, b"000-new"));
+    world.ask(0, create(theirs, b"020-new"));
+    assert_eq!(world.ask(0, Call::Unlink { parent: theirs, name: &name(30) }), Answer::Done);
+    let (mut seen, _) = rest(&mut world, dir, last);
+    first.into_iter().for_each(|listed| *seen.entry(listed.name).or_default() += 1);
+    let gone = [shown - 3, shown - 2, 20, 30];
+    for number in (0..NAMES).filter(|number| !gone.contains(number)) {
+        assert_eq!(seen.get(&name(number)), Some(&1), "{number}: {seen:?}");
+    }
+    assert!(seen.values().all(|count| *count == 1), "{seen:?}");
+    // From the beginning it is as it is now.
+    let now = all(&mut world, dir);
+    assert_eq!(now.len(), NAMES + 2 - gone.len() + 2);
+    assert!(now.contains_key(b"000-new".as_slice()) && now.contains_key(b"020-new".as_slice()));
+}
+
+#[test]
+fn readers_beside_each_other_and_positions_that_are_gone_back_to_do_not_disturb_each_other() {
+    let (mut world, _, dir) = world("lease", NAMES);
+    let first = part(world.ask(1, readdir(dir, 0)));
+    let other = part(world.ask(1, readdir(dir, 0)));
+    assert_eq!(first, other, "readers of the same listing share it");
+    let middle = first.last().unwrap().next;
+    let second = part(world.ask(1, readdir(dir, middle)));
+    let (seen, _) = rest(&mut world, dir, middle);
+    world.ask(1, create(dir, b"new"));
+    let newer = part(world.ask(1, readdir(dir, 0)));
+    assert_ne!(newer.last().unwrap().next, middle);
+    // `seekdir`: the same entries again, also behind the end of another reader.
+    let places =
+        |listed: Vec<Listed>| listed.into_iter().map(|listed| (listed.name, listed.next)).collect::<Vec<_>>();
+    assert_eq!(places(part(world.ask(1, readdir(dir, middle)))), places(second));
+    assert_eq!(rest(&mut world, dir, middle).0, seen);
+    let one = first[3].next;
+    assert_eq!(part(world.ask(1, readdir(dir, one)))[0].name, first[4].name);
+}
+
+// S-135
+#[test]
+fn anothers_change_has_the_kernel_drop_what_it_keeps_and_no_more() {
+    let (mut world, theirs, dir) = world("lease", 3);
+    let listing = Invalidate::Listing { node: dir };
+    all(&mut world, dir);
+    world.settle();
+    world.ask(0, create(theirs, b"new"));
+    assert_eq!(world.seats[1].invalidated.iter().filter(|what| **what == listing).count(), 1);
+    // In the midst of a listing: at its end.
+    world.settle();
+    world.seats[1].invalidated.clear();
+    let first = part(world.ask(1, readdir(dir, 0)));
+    world.ask(0, create(theirs, b"newer"));
+    assert!(!world.seats[1].invalidated.contains(&listing), "what is on its way would come behind it");
+    let (_, end) = rest(&mut world, dir, first.last().unwrap().next);
+    assert_eq!(end, Answer::Listing(Vec::new()));
+    assert_eq!(world.seats[1].invalidated.iter().filter(|what| **what == listing).count(), 1);
+    assert_eq!(all(&mut world, dir).len(), 5 + 2);
+}
+
+#[test]
+fn what_nobody_promises_is_not_kept() {
+    let mut world = World::without_leases(1, config("lease"), STEADY);
+    let made = world.ask(0, create(ROOT, b"f"));
+    world.close(0, entry(made.clone()).node, handle(made));
+    world.settle();
+    for _ in 0..3 {
+        world.seats[0].invalidated.clear();
+        let listed = part(world.ask(0, readdir(ROOT, 0)));
+        let last = listed.last().unwrap().next;
+        assert_eq!(world.ask(0, readdir(ROOT, last)), Answer::Listing(Vec::new()));
+        assert_eq!(world.seats[0].invalidated, [Invalidate::Listing { node: ROOT }]);
+    }
+}
+
+#[test]
+fn a_directory_that_is_gone_is_an_error_and_not_empty() {
+    let (mut world, theirs, dir) = world("lease", 1);
+    assert_eq!(world.ask(0, Call::Unlink { parent: theirs, name: &name(0) }), Answer::Done);
+    assert_eq!(world.ask(0, Call::Rmdir { parent: ROOT, name: b"d" }), Answer::Done);
+    world.pass(Duration::from_secs(1));
+    assert!(matches!(world.ask(1, readdir(dir, 0)), Answer::Fail(_)));
+}
+
+// S-135
+#[test]
+fn a_change_whose_caller_was_killed_has_the_kernel_drop_what_it_keeps() {
+    let (mut world, _, dir) = world("lease", 3);
+    all(&mut world, dir);
+    world.settle();
+    world.seats[1].invalidated.clear();
+    let call = world.call(1, Call::Unlink { parent: dir, name: &name(1) });
+    let now = world.now;
+    assert!(world.seats[1].client.abandon(now, call));
+    world.outputs(1);
+    world.settle();
+    assert!(world.seats[1].invalidated.contains(&Invalidate::Listing { node: dir }));
+    assert_eq!(all(&mut world, dir).len(), 2 + 2);
+}
+
+// S-32
+#[test]
+fn a_listing_goes_on_where_it_was_when_its_connection_broke() {
+    let (mut world, _, dir) = world("lease", 6000);
+    let call = world.call(1, readdir(dir, 0));
+    let first = part(world.wait(1, call));
+    world.cut(1, Duration::from_millis(10), true);
+    let (mut seen, _) = rest(&mut world, dir, first.last().unwrap().next);
+    first.into_iter().for_each(|listed| *seen.entry(listed.name).or_default() += 1);
+    assert_eq!(seen.len(), 6000 + 2);
+    assert!(seen.values().all(|count| *count == 1));
+}
+
+// S-134
+#[test]
+fn what_the_server_refuses_fails_when_it_is_read() {
+    let mut alone = Alone::new();
+    let call = alone.call(readdir(ROOT, 0));
+    let tag = alone.next();
+    alone.reply(tag, &Reply::Error(Rerror::from(Errno::AccessDenied))).unwrap();
+    assert_eq!(alone.answer(call), Some(&Answer::Fail(Errno::AccessDenied)));
+    // A position in what was never read.
+    let call = alone.call(readdir(ROOT, 17));
+    assert_eq!(alone.answer(call), Some(&Answer::Fail(Errno::Stale)));
+}
