@@ -216,8 +216,13 @@ impl Connected {
         let Connected { plan, engine, attached, .. } = self;
         let device = wirefs_fuse::mount(mountpoint, options)?;
         let dial = Arc::clone(&plan.dial);
-        let session_options =
-            SessionOptions { threads: plan.threads.max(1), posix_acl, ..SessionOptions::default() };
+        let session_options = SessionOptions {
+            threads: plan.threads.max(1),
+            posix_acl,
+            // Where listings may be kept, which somebody has to take back.
+            spares_opendir: plan.mode.takes_leases() && attached.attachment.leases.is_some(),
+            ..SessionOptions::default()
+        };
         let front = Arc::clone(&engine);
         let started = wire::start(&engine, attached, plan)
             .and_then(|()| ticker::start(&engine))

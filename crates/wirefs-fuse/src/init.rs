@@ -54,6 +54,7 @@ pub struct Agreed {
     /// Whether the kernel can be told to forget all names at once; else each is told for 1 s at most.
     pub forgets_names: bool,
     statx: bool,
+    spares_opendir: bool,
 }
 
 impl Agreed {
@@ -66,7 +67,11 @@ impl Agreed {
     }
 
     pub(crate) fn dialect(&self) -> Dialect {
-        Dialect { setxattr_ext: self.features & feature::SETXATTR_EXT != 0, statx: self.statx }
+        Dialect {
+            setxattr_ext: self.features & feature::SETXATTR_EXT != 0,
+            statx: self.statx,
+            spares_opendir: self.spares_opendir,
+        }
     }
 
     /// `major[4] minor[4] max_readahead[4] flags[4] max_background[2] congestion_threshold[2] max_write[4] time_gran[4]
@@ -148,6 +153,9 @@ pub(crate) fn agree(offer: &Offer, options: &SessionOptions, page_bytes: u32) ->
     if options.readdirplus_auto {
         wanted |= feature::READDIRPLUS_AUTO;
     }
+    if options.spares_opendir {
+        wanted |= feature::NO_OPENDIR_SUPPORT;
+    }
     if options.posix_acl {
         wanted |= feature::POSIX_ACL;
     }
@@ -166,6 +174,7 @@ pub(crate) fn agree(offer: &Offer, options: &SessionOptions, page_bytes: u32) ->
         background_max: options.background_max.max(1),
         forgets_names: options.forgets_names && offer.minor >= abi::MINOR_FORGETS_NAMES,
         statx: options.statx,
+        spares_opendir: features & feature::NO_OPENDIR_SUPPORT != 0,
     })
 }
 

@@ -22,6 +22,8 @@ pub struct Dialect {
     pub setxattr_ext: bool,
     /// STATX is answered, from GETATTR; else the kernel is told once that there is none.
     pub statx: bool,
+    /// OPENDIR is refused, once, upon which the kernel opens and closes directories by itself.
+    pub spares_opendir: bool,
 }
 
 /// What each request begins with.
@@ -128,6 +130,7 @@ fn body<'a>(header: &Header, mut operands: Operands<'a>, dialect: Dialect) -> Re
         opcode::NOTIFY_REPLY => Ok(Body::Ignored),
         opcode::IOCTL => Ok(Body::Refused(Errno::NotTerminal)),
         opcode::STATX if !dialect.statx => Ok(Body::Refused(Errno::NotImplemented)),
+        opcode::OPENDIR if dialect.spares_opendir => Ok(Body::Refused(Errno::NotImplemented)),
         _ => match call(header, operands, dialect)? {
             Some((call, expects)) => Ok(Body::Call(call, expects)),
             None => Ok(Body::Refused(Errno::NotImplemented)),

@@ -37,6 +37,9 @@ pub struct SessionOptions {
     pub statx: bool,
     /// Uses that newer kernels (Linux 6.16) can be told to forget all names at once; else treats them like older ones.
     pub forgets_names: bool,
+    /// The kernel opens and closes directories without asking, and keeps each listing that it has read to its end until it is told to
+    /// drop it: the file system has to do that (`Invalidate::Listing`). READDIR comes with handle 0 then.
+    pub spares_opendir: bool,
 }
 
 impl SessionOptions {
@@ -61,6 +64,7 @@ impl Default for SessionOptions {
             readdirplus_auto: false,
             statx: false,
             forgets_names: true,
+            spares_opendir: false,
         }
     }
 }

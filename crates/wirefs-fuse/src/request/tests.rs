@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use wirefs_client::call::{Call, CallId, Caller, Handle, NodeId};
 use wirefs_op::Errno;
 
-const PLAIN: Dialect = Dialect { setxattr_ext: false, statx: false };
+const PLAIN: Dialect = Dialect { setxattr_ext: false, statx: false, spares_opendir: false };
 const NODE: NodeId = NodeId(0x22);
 const HANDLE: Handle = Handle(0x0403_0201);
 
@@ -144,7 +144,7 @@ proptest! {
         request.extend(&operands);
         let length = u32::try_from(request.len()).expect("short");
         request[..4].copy_from_slice(&length.to_le_bytes());
-        if let Ok((header, body)) = decode(&request, Dialect { setxattr_ext, statx }) {
+        if let Ok((header, body)) = decode(&request, Dialect { setxattr_ext, statx, spares_opendir: statx }) {
             prop_assert_eq!(header.call, CallId(17));
             if let Body::Forgets(forgets) = body {
                 prop_assert!(forgets.count() <= operands.len() / 16);

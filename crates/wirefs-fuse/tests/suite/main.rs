@@ -13,3 +13,4 @@ mod mounted;
 mod mounting;
 mod sys;
 mod tree;
+mod unopened;

@@ -19,6 +19,7 @@ struct State {
     hanging: Vec<Reply>,
     interrupts_to_refuse: u32,
     interrupted: Vec<CallId>,
+    ends_plainly: bool,
 }
 
 /// The file system. Names that a lookup treats in its own way: `panic` panics, `drop` drops the reply, `misfit` gives an
@@ -93,6 +94,11 @@ impl Memory {
         self.asked().iter().filter(|call| call.starts_with(start)).count()
     }
 
+    /// The kernel is to conclude nothing from the end of a listing.
+    pub(crate) fn end_plainly(&self, is_plain: bool) {
+        self.state().ends_plainly = is_plain;
+    }
+
     /// Removes a name of the root behind the kernel's back.
     pub(crate) fn forget_name(&self, name: &str) {
         let mut state = self.state();
@@ -133,7 +139,12 @@ impl FileSystem for Memory {
             Call::Getlk { node, owner, family, range, .. } => {
                 Ok(Answer::Lock(state.locks.in_the_way(node, family, owner, range)))
             }
-            call => state.tree.answer(call),
+            call => match state.tree.answer(call) {
+                Ok(Answer::Listing(listed)) if listed.is_empty() && state.ends_plainly => {
+                    Ok(Answer::ListingEnd)
+                }
+                outcome => outcome,
+            },
         };
         drop(state);
         reply.answer(outcome.unwrap_or_else(Answer::Fail));

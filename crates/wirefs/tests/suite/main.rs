@@ -13,6 +13,7 @@ mod full;
 mod journal;
 mod kept;
 mod leases;
+mod listings;
 mod locks;
 mod lost_power;
 mod lost_power_alive;

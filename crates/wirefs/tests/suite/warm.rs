@@ -72,10 +72,10 @@ fn costs(world: &World, walk: fn(&World), each: usize) {
 
 // S-121
 #[test]
-fn a_walk_over_what_is_known_opens_and_closes_each_directory_and_asks_nothing_else() {
+fn a_walk_over_what_is_known_asks_nothing() {
     let world = World::new();
     let _server = mounted(&world);
-    costs(&world, find, 2 * (DIRECTORIES + 1));
+    costs(&world, find, 0);
 }
 
 // S-121
@@ -83,5 +83,5 @@ fn a_walk_over_what_is_known_opens_and_closes_each_directory_and_asks_nothing_el
 fn files_that_are_known_are_opened_and_closed_and_nothing_else() {
     let world = World::new();
     let _server = mounted(&world);
-    costs(&world, grep, 2 * (DIRECTORIES + 1) + 2 * DIRECTORIES * FILES);
+    costs(&world, grep, 2 * DIRECTORIES * FILES);
 }
