@@ -14,7 +14,8 @@
 //!
 //! *Never*: clocks, files, sockets, threads, randomness; a decision what is journaled, which is the client core's.
 //!
-//! *Drive it*: a mount asks [`Live`] where an entry stands, and writes [`entry::head`] and the body there. Later [`scan`] reads a
+//! *Drive it*: a mount asks [`Live`] where an entry stands, writes [`entry::head`] and the body there, and asks [`Durable`] what the disk
+//! is to do. Later [`scan`] reads a
 //! segment, [`Survey`] puts segments together, and [`Replay`] brings the changes to the server:
 //!
 //! ```
@@ -45,6 +46,7 @@
 pub mod bring;
 pub mod change;
 pub mod decision;
+pub mod durable;
 pub mod entry;
 pub mod header;
 pub mod limits;
@@ -58,6 +60,7 @@ pub mod told;
 
 pub use bring::{Act, Became, Bring, Course, Decided, Fate, Fault};
 pub use decision::Decision;
+pub use durable::{Durable, Job, Point, Turn};
 pub use entry::{Entry, Record};
 pub use header::{Header, HeaderFault};
 pub use live::{Figures, Live, Misuse, Placed};
