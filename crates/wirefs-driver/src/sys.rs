@@ -1,13 +1,15 @@
-//! The system calls that have no safe wrapper: by which card a datagram came.
+//! The system calls that have no safe wrapper: by which card a datagram came; writing that is begun and not waited for.
 
 #![expect(
     unsafe_code,
     reason = "system calls without a safe wrapper in rustix; each block states why it is sound"
 )]
 
+use std::fs::File;
 use std::io;
 use std::mem::MaybeUninit;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::ops::Range;
 use std::os::fd::AsRawFd;
 
 /// Room for one control message with an `in_pktinfo`, in 8-byte words so that it is aligned: the header takes 2 at most.
@@ -85,4 +87,31 @@ pub(crate) fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<(usiz
         }
     });
     Ok((bytes, arrival))
+}
+
+/// Has the system begin to write some bytes of a file to its disk, without waiting for any. Where a file system cannot, it does nothing.
+///
+/// An error of the writing itself is kept for the next `fdatasync` of this file.
+///
+/// # Errors
+/// What the system says.
+pub(crate) fn begin_writing(file: &File, bytes: Range<u64>) -> io::Result<()> {
+    let place = |byte: u64| libc::off64_t::try_from(byte).map_err(|_| io::ErrorKind::InvalidInput);
+    let (from, count) = (place(bytes.start)?, place(bytes.end.saturating_sub(bytes.start))?);
+    // SAFETY: no memory is handed over, and the file stays open for as long as the call lasts.
+    let result = unsafe { libc::sync_file_range(file.as_raw_fd(), from, count, libc::SYNC_FILE_RANGE_WRITE) };
+    match result {
+        0 => Ok(()),
+        _ => match io::Error::last_os_error() {
+            error
+                if matches!(
+                    error.raw_os_error(),
+                    Some(libc::ENOSYS | libc::EINVAL | libc::ESPIPE | libc::EINTR)
+                ) =>
+            {
+                Ok(())
+            }
+            error => Err(error),
+        },
+    }
 }

@@ -8,6 +8,7 @@
 
 mod again;
 mod decided;
+mod disk;
 mod group;
 mod kept;
 mod late;
@@ -29,7 +30,8 @@ pub(super) use redo::Begun;
 
 use super::engine::Shared;
 use super::handshake::Attached;
-use group::{Group, Point};
+use disk::Local;
+use group::{Group, Point, Syncing};
 use late::{Queue, Work};
 use place::{Claim, hex, identity};
 use quarantine::Quarantine;
@@ -54,7 +56,7 @@ pub struct JournalStatus {
     pub figures: Figures,
     /// Why nothing more is written to it.
     pub failed: Option<String>,
-    /// How often the local disk was waited for.
+    /// How often the local disk was waited for by an answer. What is synced before anybody waits is not counted.
     pub syncs: u64,
     /// What servers of this source refused and is kept.
     pub kept: Vec<Kept>,
@@ -77,7 +79,7 @@ fn tell(line: &str) {
 pub(super) struct Journal {
     writer: Mutex<Option<Writer>>,
     failed: Mutex<Option<Failure>>,
-    group: Group,
+    group: Syncing,
     late: Queue,
     worker: Mutex<Option<JoinHandle<()>>>,
     /// What the server refuses of this mount, and where what it refused of all mounts of the source is.
@@ -105,12 +107,14 @@ impl Journal {
         };
         let name = plan.name(peer);
         let refused = Quarantine::new(plan.quarantine_of(&name, session), plan.source.clone());
-        let group = Group::new(dir.clone());
         let claim = Claim::take(&dir).map_err(|error| error.to_string());
-        let writer =
-            claim.and_then(|claim| Writer::begin(claim, header, &group).map_err(|error| error.to_string()));
-        match writer {
-            Ok(writer) => Some(Journal {
+        let begun = claim.and_then(|claim| {
+            let group = Syncing::start(Local(dir)).map_err(|error| error.to_string())?;
+            let writer = Writer::begin(claim, header, &group).map_err(|error| error.to_string())?;
+            Ok((writer, group))
+        });
+        match begun {
+            Ok((writer, group)) => Some(Journal {
                 writer: Mutex::new(Some(writer)),
                 failed: Mutex::default(),
                 group,
@@ -301,7 +305,7 @@ impl Journal {
         JournalStatus {
             figures: self.writer().as_ref().map(|writer| writer.figures(answered)).unwrap_or_default(),
             failed: self.failed().as_ref().map(|failure| failure.why.clone()),
-            syncs: self.group.syncs(),
+            syncs: self.group.waits(),
             kept: kept_in(&self.quarantine),
         }
     }
@@ -319,6 +323,7 @@ impl Journal {
             // It has told what went wrong.
             let _ended = worker.join();
         }
+        self.group.stop();
         let Some(writer) = self.writer().take() else { return };
         let is_settled = self.refused().settle().inspect_err(|error| {
             tell(&format!("what the server refused may not be on the disk: {error}"));

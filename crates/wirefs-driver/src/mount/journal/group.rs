@@ -1,120 +1,252 @@
-//! Bringing what was written to the disk: one caller does it for all who wait.
+//! Bringing what was written to the disk: most of it before anybody waits, the rest by one caller for all who wait.
 //!
-//! Who comes while nobody syncs leads; who comes while somebody does waits for the next one, which one of them leads.
+//! What is to be done next, by whom, [`Durable`] says. A thread of its own, which nobody waits for, syncs segments that are full, has the disk
+//! begin with the one that is written to, and removes those that nobody needs, down to their last descriptor: to free what a file had takes
+//! as long as to write it, where it is in memory. Who waits while nobody syncs leads; the others wait for the next one.
 
+use super::disk::Disk;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
-use std::path::PathBuf;
+use std::ops::Deref;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-
-/// A point in what was written: all before it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::mount) struct Point(u64);
+use std::thread::JoinHandle;
+pub(in crate::mount) use wirefs_journal::Point;
+use wirefs_journal::{Durable, Job, Turn};
 
 #[derive(Default)]
 struct State {
-    written: Point,
-    synced: Point,
-    is_syncing: bool,
-    /// What was written to and not synced since.
-    dirty: Vec<Arc<File>>,
-    /// A file was made, whose name is not on disk yet.
-    is_dir_dirty: bool,
-    has_failed: bool,
-    syncs: u64,
+    durable: Durable,
+    /// Segments that there is something to be done with.
+    files: BTreeMap<u64, Arc<File>>,
+    failure: Option<String>,
+    /// Whether the thread does something just now.
+    is_busy: bool,
+    is_stopped: bool,
+    waits: u64,
 }
 
-/// The group.
+impl State {
+    /// Drops the descriptors of segments that are there and need nothing any more.
+    fn close(&mut self) {
+        let durable = &self.durable;
+        self.files.retain(|number, _| durable.holds(*number));
+    }
+
+    fn check(&self) -> io::Result<()> {
+        match &self.failure {
+            Some(why) => Err(io::Error::other(format!("the disk has failed: {why}"))),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What the callers and the thread have in common.
 pub(super) struct Group {
-    dir: PathBuf,
+    disk: Box<dyn Disk>,
     state: Mutex<State>,
-    synced: Condvar,
+    /// Something was done.
+    progress: Condvar,
+    /// There may be something to do early.
+    work: Condvar,
 }
 
 impl Group {
-    pub(super) fn new(dir: PathBuf) -> Group {
-        Group { dir, state: Mutex::default(), synced: Condvar::new() }
-    }
-
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A segment was made.
-    pub(super) fn opened(&self, file: &Arc<File>) {
-        self.lock().is_dir_dirty = true;
-        self.wrote(file);
+    fn progress<'a>(&self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        self.progress.wait(state).unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A segment was written to.
-    pub(super) fn wrote(&self, file: &Arc<File>) {
+    /// A segment was made. Waits for the disk where that has far less than what was written.
+    ///
+    /// # Errors
+    /// The disk has failed.
+    pub(super) fn opened(&self, number: u64, file: &Arc<File>) -> io::Result<()> {
         let mut state = self.lock();
-        state.written.0 += 1;
-        if !state.dirty.last().is_some_and(|last| Arc::ptr_eq(last, file)) {
-            state.dirty.push(Arc::clone(file));
+        while state.durable.is_behind() && !state.is_stopped {
+            state = self.progress(state);
+        }
+        state.durable.made(number);
+        state.files.insert(number, Arc::clone(file));
+        state.close();
+        self.work.notify_one();
+        state.check()
+    }
+
+    /// So many bytes were written to the last segment.
+    ///
+    /// # Errors
+    /// The disk has failed.
+    pub(super) fn wrote(&self, bytes: u64) -> io::Result<()> {
+        let mut state = self.lock();
+        state.durable.wrote(bytes);
+        self.hurry(&state);
+        state.check()
+    }
+
+    /// Segments below a number are not needed any more.
+    pub(super) fn forget(&self, below: u64) {
+        let mut state = self.lock();
+        state.durable.forget(below);
+        self.hurry(&state);
+    }
+
+    fn hurry(&self, state: &State) {
+        if !state.is_busy && state.durable.has_early() {
+            self.work.notify_one();
         }
     }
 
-    /// Nothing of what was written is needed any more.
+    /// Nothing of what was written is needed any more, and the caller removes all segments. No descriptor of them is left.
     pub(super) fn let_go(&self) {
         let mut state = self.lock();
-        (state.synced, state.is_dir_dirty) = (state.written, false);
-        state.dirty.clear();
+        state.durable.let_go();
+        while state.is_busy || state.durable.is_used() {
+            state = self.progress(state);
+        }
+        state.files.clear();
+    }
+
+    /// Waits until no segment is there that nobody needs.
+    pub(super) fn tidy(&self) {
+        let mut state = self.lock();
+        while state.durable.has_unneeded() && !state.is_stopped {
+            state = self.progress(state);
+        }
     }
 
     /// What was written so far.
     pub(super) fn written(&self) -> Point {
-        self.lock().written
+        self.lock().durable.written()
     }
 
-    /// How often the disk was waited for.
-    pub(super) fn syncs(&self) -> u64 {
-        self.lock().syncs
+    /// How often somebody waited for the disk, in system calls.
+    pub(super) fn waits(&self) -> u64 {
+        self.lock().waits
     }
 
     /// Waits until the disk has what was written up to a point.
     ///
     /// # Errors
-    /// The disk failed, now or before: what it has is not known any more, and never will be.
+    /// The disk failed, now or before, whoever noticed: what it has is not known any more, and never will be.
     pub(super) fn sync_to(&self, point: Point) -> io::Result<()> {
         let mut state = self.lock();
         loop {
-            if state.has_failed {
-                return Err(io::Error::other("the disk has failed before"));
+            state = match state.durable.turn(point) {
+                Turn::Durable => return Ok(()),
+                Turn::Failed => return state.check().and(Err(io::ErrorKind::Other.into())),
+                Turn::Wait => self.progress(state),
+                Turn::Lead(job) => {
+                    state.waits += 1;
+                    self.carry_out(state, &job)
+                }
             }
-            if state.synced >= point {
-                return Ok(());
-            }
-            if !state.is_syncing {
-                break;
-            }
-            state = self.synced.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
-        state.is_syncing = true;
-        let goal = state.written;
-        let files = std::mem::take(&mut state.dirty);
-        let has_new = std::mem::take(&mut state.is_dir_dirty);
-        drop(state);
-        let done = self.sync(&files, has_new);
-        let mut state = self.lock();
-        state.is_syncing = false;
-        state.syncs += 1;
-        match &done {
-            // It may have been let go of meanwhile.
-            Ok(()) => state.synced = state.synced.max(goal),
-            Err(_) => state.has_failed = true,
-        }
-        drop(state);
-        self.synced.notify_all();
-        done
     }
 
-    fn sync(&self, files: &[Arc<File>], has_new: bool) -> io::Result<()> {
-        for file in files {
-            // The system call's file descriptor is ours while it lasts, also when the segment was removed.
-            file.sync_data()?;
+    /// Does a job, without the lock.
+    fn carry_out<'a>(&'a self, mut state: MutexGuard<'a, State>, job: &Job) -> MutexGuard<'a, State> {
+        let file = match job {
+            Job::Names(_) => None,
+            Job::Sync(number) | Job::Begin(number, _) => state.files.get(number).cloned(),
+            // The last one there is.
+            Job::Remove(number) => state.files.remove(number),
+        };
+        drop(state);
+        let done = match (job, &file) {
+            (Job::Names(_), _) => self.disk.sync_names(),
+            (Job::Sync(_), Some(file)) => self.disk.sync(file),
+            (Job::Begin(_, bytes), Some(file)) => self.disk.begin(file, bytes.clone()),
+            (Job::Remove(number), _) => self.disk.remove(*number),
+            // INVARIANT: what is to be synced is open. Nobody may rely on it otherwise.
+            (Job::Sync(_) | Job::Begin(..), None) => Err(io::ErrorKind::NotFound.into()),
+        };
+        // What goes with the last descriptor takes its time, and nobody waits for it.
+        let last = file.filter(|_| matches!(job, Job::Remove(_)));
+        let mut state = self.lock();
+        match done {
+            Ok(()) => state.durable.done(job),
+            Err(error) => {
+                state.durable.failed(job);
+                state.failure.get_or_insert_with(|| error.to_string());
+            }
         }
-        if has_new { File::open(&self.dir)?.sync_all() } else { Ok(()) }
+        state.close();
+        self.progress.notify_all();
+        self.hurry(&state);
+        if last.is_some() {
+            drop((state, last));
+            state = self.lock();
+        }
+        state
+    }
+
+    /// The thread's life. When it is stopped it still removes what is not needed.
+    fn work(&self) {
+        let mut state = self.lock();
+        loop {
+            let job = if state.is_stopped { state.durable.last() } else { state.durable.early() };
+            match job {
+                Some(job) => {
+                    state.is_busy = true;
+                    state = self.carry_out(state, &job);
+                    state.is_busy = false;
+                    self.progress.notify_all();
+                }
+                None if state.is_stopped => return,
+                None => state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner),
+            }
+        }
+    }
+}
+
+/// A group and its thread, which ends with this.
+pub(super) struct Syncing {
+    group: Arc<Group>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Syncing {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// The system has none for us.
+    pub(super) fn start(disk: impl Disk + 'static) -> io::Result<Syncing> {
+        let (state, progress, work) = (Mutex::default(), Condvar::new(), Condvar::new());
+        let group = Arc::new(Group { disk: Box::new(disk), state, progress, work });
+        let for_thread = Arc::clone(&group);
+        let thread =
+            std::thread::Builder::new().name("wirefs-disk".into()).spawn(move || for_thread.work())?;
+        Ok(Syncing { group, thread: Mutex::new(Some(thread)) })
+    }
+
+    /// Ends the thread. What nobody needs is removed; what was not synced, whoever waits for it syncs.
+    pub(super) fn stop(&self) {
+        self.lock().is_stopped = true;
+        self.work.notify_all();
+        self.progress.notify_all();
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            // A panic there was told, and takes nothing away from whoever waits.
+            let _ended = thread.join();
+        }
+    }
+}
+
+impl Deref for Syncing {
+    type Target = Group;
+
+    fn deref(&self) -> &Group {
+        &self.group
+    }
+}
+
+impl Drop for Syncing {
+    fn drop(&mut self) {
+        self.stop();
     }
 }
 

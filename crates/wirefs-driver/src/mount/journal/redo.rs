@@ -51,6 +51,8 @@ impl Journal {
             attached.carrier.closer.close();
             return Err(Stays::ReadOnly);
         }
+        // What goes while it is read would be missed.
+        self.group.tidy();
         let left = Left::own(&dir)?;
         let terms = Terms { ledger: attached.attachment.ledger, boot: attached.attachment.boot };
         let mut pump = Pump::new(attached.carrier, &left, |_| {})?;
@@ -113,6 +115,7 @@ impl Journal {
     /// It cannot be told what the server's machine has lost: all that its disk may not have is kept.
     pub(in crate::mount) fn keep_all(&self, stays: &Stays) -> Result<(), Stays> {
         let (header, dir) = self.place()?;
+        self.group.tidy();
         let mut quarantine = self.quarantine(&header);
         let unfit = match stays {
             Stays::Unfit(unfit) => *unfit,

@@ -90,7 +90,7 @@ impl Writer {
             }
         };
         let file = Arc::new(file);
-        group.opened(&file);
+        group.opened(header.segment, &file).map_err(|error| AppendError::below(claim.dir(), error))?;
         Ok(Writer {
             claim,
             header,
@@ -154,8 +154,8 @@ impl Writer {
             self.note_again(group)?;
         }
         self.write(group)?;
-        for segment in gone {
-            std::fs::remove_file(segment_path(self.dir(), segment)).map_err(|error| self.cannot(error))?;
+        if let Some(last) = gone.last() {
+            group.forget(last + 1);
         }
         Ok(())
     }
@@ -227,8 +227,9 @@ impl Writer {
             [entry.head.as_slice(), front, data]
         });
         let mut slices: Vec<IoSlice<'_>> = parts.filter(|part| !part.is_empty()).map(IoSlice::new).collect();
+        let bytes = slices.iter().map(|slice| slice.len() as u64).sum();
         let written = match &self.file {
-            Some(file) => write_all(file, &mut slices).map(|()| group.wrote(file)),
+            Some(file) => write_all(file, &mut slices).and_then(|()| group.wrote(bytes)),
             None => Err(io::ErrorKind::StorageFull.into()),
         };
         written.map_err(|error| AppendError::below(self.claim.dir(), error))?;
@@ -250,9 +251,9 @@ impl Writer {
         self.header.segment = segment;
         let (file, salt) = make(self.dir(), &self.header)?;
         let file = Arc::new(file);
-        group.opened(&file);
+        let opened = group.opened(segment, &file);
         (self.file, self.salt) = (Some(file), salt);
-        Ok(())
+        opened.map_err(|error| self.cannot(error))
     }
 
     /// Whose journal it is, and where.

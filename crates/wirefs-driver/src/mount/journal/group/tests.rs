@@ -1,21 +1,157 @@
 use super::*;
-use std::thread;
+use std::ops::Range;
+use std::thread::{self, ThreadId};
+use std::time::{Duration, Instant};
+use wirefs_journal::limits::{BEGUN_BYTES, SEGMENT_BYTES, UNSYNCED_SEGMENTS_MAX};
 
-fn group() -> (Arc<Group>, Arc<File>, PathBuf) {
-    let dir = std::env::temp_dir().join(format!(
-        "wirefs-group-{}-{:?}",
-        std::process::id(),
-        thread::current().id()
-    ));
-    std::fs::create_dir_all(&dir).unwrap();
-    let file = Arc::new(File::create(dir.join("segment")).unwrap());
-    (Arc::new(Group::new(dir.clone())), file, dir)
+/// How long something may take that comes for certain.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+#[derive(Default)]
+struct Does {
+    /// What it did, and who asked for it.
+    done: Vec<(ThreadId, Job)>,
+    /// What it does just now.
+    doing: Vec<Job>,
+    /// It does nothing more until it may.
+    is_held: bool,
+    fails: Option<Job>,
+}
+
+/// A disk that is played. Segments know their number by their length.
+#[derive(Clone, Default)]
+struct Played(Arc<(Mutex<Does>, Condvar)>);
+
+impl Played {
+    fn lock(&self) -> MutexGuard<'_, Does> {
+        self.0.0.lock().unwrap()
+    }
+
+    fn wait_until(&self, is_so: impl Fn(&Does) -> bool) {
+        let (lock, condition) = &*self.0;
+        let waited =
+            condition.wait_timeout_while(lock.lock().unwrap(), PATIENCE, |does| !is_so(does)).unwrap();
+        assert!(!waited.1.timed_out());
+    }
+
+    fn hold(&self, is_held: bool) {
+        self.lock().is_held = is_held;
+        self.0.1.notify_all();
+    }
+
+    fn job(&self, job: Job) -> io::Result<()> {
+        let (lock, condition) = &*self.0;
+        let mut does = lock.lock().unwrap();
+        does.doing.push(job.clone());
+        condition.notify_all();
+        let mut does = condition.wait_timeout_while(does, PATIENCE, |does| does.is_held).unwrap().0;
+        does.doing.retain(|other| *other != job);
+        does.done.push((thread::current().id(), job.clone()));
+        condition.notify_all();
+        if does.fails.take_if(|fails| *fails == job).is_some() {
+            Err(io::ErrorKind::StorageFull.into())
+        } else {
+            Ok(())
+        }
+    }
+
+    /// What this thread had it do, since it was asked last.
+    fn own(&self) -> Vec<Job> {
+        let me = thread::current().id();
+        let mut does = self.lock();
+        does.done.extract_if(.., |(who, _)| *who == me).map(|(_, job)| job).collect()
+    }
+
+    /// What others had it do.
+    fn others(&self) -> Vec<Job> {
+        let me = thread::current().id();
+        self.lock().done.iter().filter(|(who, _)| *who != me).map(|(_, job)| job.clone()).collect()
+    }
+}
+
+fn number(segment: &File) -> u64 {
+    segment.metadata().unwrap().len()
+}
+
+impl Disk for Played {
+    fn sync_names(&self) -> io::Result<()> {
+        self.job(Job::Names(0))
+    }
+
+    fn sync(&self, segment: &File) -> io::Result<()> {
+        self.job(Job::Sync(number(segment)))
+    }
+
+    fn begin(&self, segment: &File, bytes: Range<u64>) -> io::Result<()> {
+        self.job(Job::Begin(number(segment), bytes))
+    }
+
+    fn remove(&self, number: u64) -> io::Result<()> {
+        self.job(Job::Remove(number))
+    }
+}
+
+/// A file that has no name and nobody else.
+fn segment(number: u64) -> Arc<File> {
+    let flags = rustix::fs::MemfdFlags::CLOEXEC;
+    let file = File::from(rustix::fs::memfd_create("segment", flags).unwrap());
+    file.set_len(number).unwrap();
+    Arc::new(file)
+}
+
+fn group() -> (Arc<Syncing>, Played) {
+    let disk = Played::default();
+    (Arc::new(Syncing::start(disk.clone()).unwrap()), disk)
+}
+
+fn open(group: &Group, number: u64) {
+    group.opened(number, &segment(number)).unwrap();
+}
+
+/// Waits until the thread has nothing to do.
+fn rest(group: &Group) {
+    let until = Instant::now() + PATIENCE;
+    let mut state = group.lock();
+    while state.is_busy || state.durable.has_early() || state.durable.is_used() {
+        assert!(Instant::now() < until);
+        state = group.progress.wait_timeout(state, PATIENCE).unwrap().0;
+    }
+}
+
+// S-128
+#[test]
+fn close_waits_for_one_segment_however_large_the_file_is() {
+    for mib in [1, 16, 64, 100] {
+        let (group, disk) = group();
+        let mut last = 1;
+        open(&group, last);
+        let mut room = SEGMENT_BYTES;
+        for _ in 0..mib {
+            let bytes = (1 << 20) + 700;
+            if room < bytes {
+                last += 1;
+                open(&group, last);
+                room = SEGMENT_BYTES;
+            }
+            room -= bytes;
+            group.wrote(bytes).unwrap();
+        }
+        rest(&group);
+        assert_eq!((group.waits(), disk.own()), (0, vec![]), "who writes waits for nothing");
+        let early: Vec<Job> = disk.others().into_iter().filter(|job| matches!(job, Job::Sync(_))).collect();
+        assert_eq!(early, (1..last).map(Job::Sync).collect::<Vec<_>>());
+        group.sync_to(group.written()).unwrap();
+        assert_eq!(disk.own(), [Job::Sync(last)], "{mib} MiB");
+        group.sync_to(group.written()).unwrap();
+        assert_eq!((group.waits(), disk.own()), (1, vec![]));
+    }
 }
 
 #[test]
 fn what_was_written_is_synced_once_for_all_who_wait() {
-    let (group, file, dir) = group();
-    group.opened(&file);
+    let (group, _disk) = group();
+    open(&group, 1);
+    rest(&group);
     let waiters: Vec<_> = (0..8)
         .map(|_| {
             let group = Arc::clone(&group);
@@ -24,23 +160,146 @@ fn what_was_written_is_synced_once_for_all_who_wait() {
         })
         .collect();
     waiters.into_iter().for_each(|waiter| assert_eq!(waiter.join().unwrap(), Ok(())));
-    assert_eq!(group.syncs(), 1);
+    assert_eq!(group.waits(), 1);
+    group.wrote(1).unwrap();
     group.sync_to(group.written()).unwrap();
-    assert_eq!(group.syncs(), 1);
-    group.wrote(&file);
-    group.sync_to(group.written()).unwrap();
-    assert_eq!(group.syncs(), 2);
-    std::fs::remove_dir_all(dir).unwrap();
+    assert_eq!(group.waits(), 2);
 }
 
 #[test]
-fn a_disk_that_failed_is_not_believed_again() {
-    let (group, file, dir) = group();
-    group.wrote(&file);
+fn who_waits_for_what_is_being_synced_already_waits_until_it_is_there() {
+    let (group, disk) = group();
+    open(&group, 1);
+    rest(&group);
+    disk.hold(true);
+    open(&group, 2);
+    disk.wait_until(|does| does.doing.len() == 1);
+    let waiter = {
+        let group = Arc::clone(&group);
+        thread::spawn(move || group.sync_to(group.written()).map_err(|error| error.kind()))
+    };
+    assert_eq!(group.lock().durable.synced(), Point::default());
+    disk.hold(false);
+    assert_eq!(waiter.join().unwrap(), Ok(()));
+    let done: Vec<Job> = disk.lock().done.iter().map(|(_, job)| job.clone()).collect();
+    assert_eq!(done, [Job::Names(0), Job::Sync(1), Job::Names(0), Job::Sync(2)]);
+}
+
+// S-128
+#[test]
+fn a_sync_that_fails_before_anybody_waits_fails_for_all_who_wait_write_or_open_later() {
+    let (group, disk) = group();
+    disk.lock().fails = Some(Job::Sync(1));
+    open(&group, 1);
+    group.wrote(100).unwrap();
+    let first = group.written();
+    open(&group, 2);
+    disk.wait_until(|does| does.done.iter().any(|(_, job)| *job == Job::Sync(1)));
+    rest(&group);
+    for point in [first, group.written()] {
+        let error = group.sync_to(point).unwrap_err();
+        assert!(error.to_string().contains("the disk has failed: "), "{error}");
+    }
+    assert!(group.wrote(1).is_err() && group.opened(3, &segment(3)).is_err());
+    assert!(group.sync_to(group.written()).is_err(), "it is not believed again");
+    assert_eq!(disk.own(), [], "nor asked");
+}
+
+#[test]
+fn a_sync_that_fails_while_somebody_waits_for_it_fails_for_that_one() {
+    let (group, disk) = group();
+    open(&group, 1);
+    rest(&group);
+    disk.hold(true);
+    disk.lock().fails = Some(Job::Sync(1));
+    group.wrote(1).unwrap();
+    let wait = |group: &Arc<Syncing>| {
+        let group = Arc::clone(group);
+        thread::spawn(move || group.sync_to(group.written()).map_err(|error| error.kind()))
+    };
+    let leads = wait(&group);
+    disk.wait_until(|does| does.doing == [Job::Sync(1)]);
+    let waits = wait(&group);
+    disk.hold(false);
+    assert_eq!(
+        (leads.join().unwrap(), waits.join().unwrap()),
+        (Err(io::ErrorKind::Other), Err(io::ErrorKind::Other))
+    );
+}
+
+#[test]
+fn what_nobody_needs_is_not_synced_and_goes_with_its_last_descriptor_in_the_thread() {
+    let (group, disk) = group();
+    disk.hold(true);
+    for number in 1..=4 {
+        open(&group, number);
+        group.wrote(2 * BEGUN_BYTES).unwrap();
+    }
+    group.forget(4);
+    let files = || group.lock().files.keys().copied().collect::<Vec<_>>();
+    assert_eq!(files(), [1, 2, 3, 4]);
+    disk.hold(false);
+    group.tidy();
+    assert_eq!(files(), [4]);
+    rest(&group);
+    let others = disk.others();
+    assert_eq!(others.iter().filter(|job| matches!(job, Job::Remove(_))).count(), 3);
+    let forgotten = [1, 2, 3].map(Job::Sync);
+    assert!(!others.iter().any(|job| forgotten.contains(job)), "{others:?}");
+    assert_eq!((disk.own(), group.waits()), (vec![], 0));
+}
+
+#[test]
+fn who_writes_far_more_than_the_disk_takes_waits_for_it() {
+    let (group, disk) = group();
+    disk.hold(true);
+    let max = UNSYNCED_SEGMENTS_MAX as u64 + 1;
+    (1..=max).for_each(|number| open(&group, number));
+    let writer = {
+        let group = Arc::clone(&group);
+        thread::spawn(move || open(&group, max + 1))
+    };
+    disk.wait_until(|does| !does.doing.is_empty());
+    assert!(group.lock().durable.is_behind() && !writer.is_finished());
+    disk.hold(false);
+    writer.join().unwrap();
+    rest(&group);
+    assert_eq!(group.lock().files.len(), 1);
+}
+
+#[test]
+fn after_everything_was_let_go_of_no_descriptor_is_left_and_another_segment_follows() {
+    let (group, disk) = group();
+    (1..=3).for_each(|number| open(&group, number));
+    group.forget(2);
+    group.let_go();
+    assert!(group.lock().files.is_empty());
     group.sync_to(group.written()).unwrap();
-    group.opened(&file);
+    assert_eq!(disk.own(), []);
+    open(&group, 4);
+    rest(&group);
+    group.sync_to(group.written()).unwrap();
+    assert_eq!(disk.own(), [Job::Sync(4)]);
+}
+
+#[test]
+fn a_directory_that_is_gone_is_a_disk_that_failed() {
+    let dir = std::env::temp_dir().join(format!("wirefs-group-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    let group = Syncing::start(super::super::disk::Local(dir.clone())).unwrap();
+    let path = |number: u64| super::super::place::segment_path(&dir, number);
+    let make = |number: u64| Arc::new(File::create(path(number)).unwrap());
+    group.opened(1, &make(1)).unwrap();
+    group.wrote(BEGUN_BYTES).unwrap();
+    group.sync_to(group.written()).unwrap();
+    group.opened(2, &make(2)).unwrap();
+    group.forget(2);
+    group.tidy();
+    assert!(!path(1).exists() && path(2).exists());
+    rest(&group);
     std::fs::remove_dir_all(&dir).unwrap();
-    assert!(group.sync_to(group.written()).is_err());
+    let unnamed = group.opened(3, &segment(3));
+    assert!(unnamed.is_ok() && group.sync_to(group.written()).is_err());
     std::fs::create_dir(&dir).unwrap();
     assert!(group.sync_to(group.written()).is_err());
     std::fs::remove_dir_all(dir).unwrap();
