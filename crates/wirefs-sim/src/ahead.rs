@@ -7,6 +7,7 @@
 pub(crate) mod act;
 mod bring;
 mod checks;
+mod disk;
 mod journal;
 pub(crate) mod past;
 mod plan;
@@ -21,7 +22,6 @@ use crate::world::World;
 use act::Task;
 use journal::Journal;
 use past::Past;
-use wirefs_client::call::{Answer, CallId};
 use wirefs_client::{Client, Output};
 use wirefs_journal::Decided;
 use wirefs_journal::Header;
@@ -167,29 +167,7 @@ impl World {
                 journal.forget(answered);
             }
         }
-    }
-
-    /// An answer waits for the local disk.
-    pub(crate) fn answer_journaled(&mut self, index: usize, id: CallId, answer: Answer) {
-        let Some(disk) = self.plan.ahead.as_ref().map(|ahead| ahead.disk) else { return };
-        let point = self.ahead.as_ref().and_then(|ahead| ahead.journal.as_ref()).map_or(0, Journal::end);
-        let delay = self.delay(disk);
-        let Some(life) = self.seats.get(index).map(|seat| seat.life) else { return };
-        if let Some(ahead) = &mut self.ahead {
-            ahead.waits_for_disk(id);
-        }
-        self.after(delay, crate::world::Event::Synced(index, life, point, id, Box::new(answer)));
-    }
-
-    /// The local disk has the journal up to a point.
-    pub(crate) fn synced(&mut self, index: usize, life: u64, point: usize, id: CallId, answer: Answer) {
-        if self.seats.get(index).is_none_or(|seat| seat.life != life || seat.is_down) {
-            return;
-        }
-        if let Some(journal) = self.ahead.as_mut().and_then(|ahead| ahead.journal.as_mut()) {
-            journal.is_synced(point);
-        }
-        self.answer_comes(index, id, answer);
+        self.disk_goes_on(index);
     }
 
     /// The client is gone: what it had in its memory is lost, and of its journal what the disk did not have, if the machine is gone too.
@@ -210,13 +188,18 @@ impl World {
         ahead.is_torn();
         (ahead.begun, ahead.bringing) = (None, None);
         let Some(mut journal) = ahead.journal.take() else { return };
-        let mut kept_steps = None;
+        let (mut kept_steps, mut is_broken) = (None, false);
         if loses_power {
             ahead.kernel_run += 1;
-            kept_steps = journal.loses_power(lost);
+            self.record.cut_early += u64::from(journal.is_early);
+            (kept_steps, is_broken) = journal.loses_power(lost);
         }
         ahead.is_refused = ahead.past.client_is_gone(kept_steps, begins);
+        let damage = journal.survey().0.damage.filter(|_| loses_power);
         ahead.left = Some(journal);
+        if is_broken || damage.is_some() {
+            self.fail(format!("the client's disk has not what was promised: {is_broken}, {damage:?}"));
+        }
         self.note(|| format!("  with its machine: {loses_power}, which loses steps from {kept_steps:?} on"));
         self.record.client_power_cuts += u64::from(loses_power);
     }

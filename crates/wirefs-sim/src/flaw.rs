@@ -47,11 +47,14 @@ pub enum Flaw {
     FreesOnReply,
     /// The client: `fsync` is answered before the server's disk has anything.
     AnswersFsyncEarly,
+    /// The client: takes what its disk was told to sync for synced.
+    TakesBegunForDone,
 }
 
 impl Flaw {
     /// Those that a mount that is ahead of its server shows ([`Scene::Ahead`](crate::Scene::Ahead)).
-    pub const AHEAD: [Flaw; 3] = [Flaw::LedgerOff, Flaw::FreesOnReply, Flaw::AnswersFsyncEarly];
+    pub const AHEAD: [Flaw; 4] =
+        [Flaw::LedgerOff, Flaw::FreesOnReply, Flaw::AnswersFsyncEarly, Flaw::TakesBegunForDone];
 
     /// Those that clients beside each other show.
     pub const ALL: [Flaw; 19] = [

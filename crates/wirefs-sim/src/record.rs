@@ -115,6 +115,8 @@ record! {
         syncs: "syncs that were answered",
         /// Clients whose machine lost power, and what its disk did not have.
         client_power_cuts: "client machines that lost power",
+        /// The same, while the disk synced what nobody waited for yet.
+        cut_early: "client machines that lost power while the disk was early",
         /// Servers whose machine lost power, and what its disk did not have.
         server_power_cuts: "server machines that lost power",
         /// Journals of dead mounts that were brought to the server.

@@ -12,6 +12,7 @@ use crate::wire::{Line, Packet, Way, Wire};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use wirefs_client::call::{Answer, CallId};
+use wirefs_journal::Job as DiskJob;
 use wirefs_model::{Dice, ModelTree};
 use wirefs_op::message::version::BootId;
 use wirefs_op::{Reply, Time};
@@ -45,8 +46,10 @@ pub(crate) enum Event {
     Answered(usize, u64, CallId, Box<Answer>),
     /// A program does something.
     Think(usize, u64, usize),
-    /// A client's disk has its journal up to a point, for which an answer waits.
-    Synced(usize, u64, usize, CallId, Box<Answer>),
+    /// A client's disk has done something for the journal, with so many entries of a segment.
+    Disk(usize, u64, DiskJob, usize),
+    /// A client dies while its disk does that.
+    Crash(usize, u64),
     Trouble,
     ActOutside,
     Narrow,
@@ -242,7 +245,8 @@ impl World {
             Event::Noticed(seat, life) => self.noticed(seat, life),
             Event::Answered(seat, life, id, answer) => self.answer_is_there(seat, life, id, *answer),
             Event::Think(seat, life, thread) => self.think(seat, life, thread),
-            Event::Synced(seat, life, point, id, answer) => self.synced(seat, life, point, id, *answer),
+            Event::Disk(seat, life, job, count) => self.disk_is_done(seat, life, &job, count),
+            Event::Crash(seat, life) => self.crashes(seat, life),
             Event::Trouble => self.trouble(),
             Event::ActOutside => self.outside(),
             Event::Narrow => self.narrows(),

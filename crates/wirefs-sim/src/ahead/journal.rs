@@ -1,18 +1,51 @@
 //! The journal of a mount: its entries, and how many of them the local disk has.
 
 use bytes::Bytes;
+use std::collections::{BTreeMap, BTreeSet};
+use wirefs_client::call::{Answer, CallId};
 use wirefs_client::{Note, Said};
 use wirefs_journal::bring::nanos;
 use wirefs_journal::entry::NOT_ALONE;
-use wirefs_journal::{Decided, Decision, Entry, Header, Record, Redo, Rest, Scan, Survey, Terms, Told};
+use wirefs_journal::limits::BEGUN_BYTES;
+use wirefs_journal::{
+    Decided, Decision, Durable, Entry, Header, Job, Point, Record, Redo, Rest, Scan, Survey, Terms, Told,
+};
 use wirefs_op::{FileId, Frame, Request};
+
+/// So many entries are in a segment.
+const SEGMENT_ENTRIES: usize = 7;
+/// As long is each of them to its disk: some of a segment is begun before it is full.
+const ENTRY_BYTES: u64 = BEGUN_BYTES / 3;
+
+/// An entry, which step of the program it is of, and in which segment.
+struct Placed {
+    entry: Entry,
+    step: usize,
+    segment: u64,
+    point: Point,
+}
 
 pub(crate) struct Journal {
     pub(super) header: Header,
-    /// And which step of the program each is of.
-    entries: Vec<(Entry, usize)>,
-    synced: usize,
+    entries: Vec<Placed>,
+    /// What its disk is to do.
+    pub(super) durable: Durable,
+    /// What the disk has for certain: so many entries of each segment, and the names up to one.
+    certain: BTreeMap<u64, usize>,
+    named: u64,
+    /// The first segment that is needed; those that were removed since names were brought to the disk, and those that are torn.
+    needed: u64,
+    removed: Vec<Placed>,
+    torn: BTreeSet<u64>,
+    /// All up to here was promised to be there.
+    pub(super) promised: Point,
+    /// It syncs something that nobody waits for yet.
+    pub(super) is_early: bool,
+    /// Answers that wait for it.
+    pub(super) waiting: Vec<(Point, CallId, Answer)>,
     answered: u64,
+    alone: Option<u64>,
+    seen: u64,
     /// The server's disk has all changes below.
     forgotten: u64,
     /// Somebody has tried to bring it to the server, and what was decided then.
@@ -26,29 +59,70 @@ pub(crate) struct Journal {
 
 impl Journal {
     pub(super) fn new(header: Header) -> Journal {
-        let (entries, decided) = (Vec::new(), None);
+        let mut durable = Durable::default();
+        durable.made(header.segment);
         Journal {
             header,
-            entries,
-            synced: 0,
+            entries: Vec::new(),
+            durable,
+            certain: BTreeMap::new(),
+            named: 0,
+            needed: 0,
+            removed: Vec::new(),
+            torn: BTreeSet::new(),
+            promised: Point::default(),
+            is_early: false,
+            waiting: Vec::new(),
             answered: 0,
+            alone: None,
+            seen: 0,
             forgotten: 0,
             is_tried: false,
-            decided,
+            decided: None,
             is_torn: false,
             noted: Vec::new(),
         }
     }
 
     fn push(&mut self, entry: Entry) {
-        self.entries.push((entry, 0));
+        self.place(entry, 0);
+    }
+
+    fn place(&mut self, entry: Entry, step: usize) {
+        let last = self.entries.last().map_or(self.header.segment, |last| last.segment);
+        let is_full = self.count(last) == SEGMENT_ENTRIES;
+        let segment = if is_full { last + 1 } else { last };
+        if is_full {
+            self.durable.made(segment);
+        }
+        self.durable.wrote(ENTRY_BYTES);
+        self.entries.push(Placed { entry, step, segment, point: self.durable.written() });
+    }
+
+    /// How many entries of a segment are written.
+    fn count(&self, segment: u64) -> usize {
+        self.entries.iter().filter(|placed| placed.segment == segment).count()
+    }
+
+    /// What a job is about, as [`Journal::is_done`] wants to know it.
+    pub(super) fn count_for(&self, job: &Job) -> usize {
+        match job {
+            Job::Sync(segment) => self.count(*segment),
+            Job::Names(_) => self.removed.len(),
+            Job::Begin(..) | Job::Remove(_) => 0,
+        }
     }
 
     pub(super) fn record(&mut self, number: u64, body: Bytes, step: usize) {
-        self.entries.push((Entry::Record(Record { number, body }), step));
+        self.place(Entry::Record(Record { number, body }), step);
     }
 
     pub(super) fn note(&mut self, note: Note) {
+        match note {
+            Note::Alone(from) => self.alone = Some(from.unwrap_or(NOT_ALONE)),
+            Note::Seen(at) => self.seen = nanos(at),
+            Note::Said(..) => {}
+        }
         self.push(match note {
             Note::Alone(from) => Entry::Alone(from.unwrap_or(NOT_ALONE)),
             Note::Seen(at) => Entry::Seen(nanos(at)),
@@ -82,35 +156,99 @@ impl Journal {
             self.forgotten = below;
             self.answered(below);
             self.push(Entry::Forget(below));
+            self.let_go(below);
         }
     }
 
-    /// Behind the last entry.
-    pub(super) fn end(&self) -> usize {
-        self.entries.len()
+    /// Full segments of which nothing is needed are to go. What was noted in them is noted once more.
+    fn let_go(&mut self, below: u64) {
+        let last = self.entries.last().map_or(0, |last| last.segment);
+        let is_needed = |placed: &&Placed| match &placed.entry {
+            Entry::Record(record) => record.number >= below,
+            _ => false,
+        };
+        let first = self.entries.iter().find(is_needed).map_or(last, |placed| placed.segment);
+        if self.entries.first().is_some_and(|placed| placed.segment < first) {
+            self.push(Entry::Answered(self.answered));
+            if let Some(from) = self.alone {
+                self.push(Entry::Alone(from));
+            }
+            self.push(Entry::Seen(self.seen));
+            self.durable.forget(first);
+            self.needed = first;
+        }
     }
 
-    pub(super) fn is_synced(&mut self, point: usize) {
-        self.synced = self.synced.max(point);
+    /// The disk has done what it was told when so many entries of the segment were written, or removed.
+    pub(super) fn is_done(&mut self, job: &Job, count: usize) {
+        self.is_early &= matches!(job, Job::Begin(..) | Job::Remove(_));
+        match job {
+            Job::Names(up_to) => {
+                self.named = self.named.max(*up_to);
+                self.removed.drain(..count.min(self.removed.len()));
+            }
+            Job::Sync(segment) => {
+                let certain = self.certain.entry(*segment).or_default();
+                *certain = count.max(*certain);
+            }
+            Job::Begin(..) => {}
+            Job::Remove(segment) => {
+                self.removed.extend(self.entries.extract_if(.., |placed| placed.segment <= *segment));
+            }
+        }
     }
 
     /// The machine is gone; `lost` decides how much of what its disk did not have for certain is not there. The first step of which
-    /// something is lost.
-    pub(super) fn loses_power(&mut self, lost: u64) -> Option<usize> {
-        let unsure = (self.entries.len() - self.synced) as u64;
-        let kept = self.synced + (lost % (unsure + 1)) as usize;
-        let gone = self.entries.split_off(kept);
-        let steps = gone.iter().filter(|(entry, _)| matches!(entry, Entry::Record(_))).map(|(_, step)| *step);
-        steps.min()
+    /// something is lost, and whether it was promised to be there.
+    pub(super) fn loses_power(&mut self, lost: u64) -> (Option<usize>, bool) {
+        let mut all = std::mem::take(&mut self.entries);
+        // What was removed may be there again.
+        if lost & 1 == 1 {
+            all.splice(..0, self.removed.drain(..));
+        }
+        let (mut is_behind, mut first, mut is_broken) = (false, None, false);
+        let mut count = BTreeMap::new();
+        for run in all.chunk_by(|one, next| one.segment == next.segment) {
+            let segment = run.first().map_or(0, |first| first.segment);
+            let certain = self.certain.get(&segment).copied().filter(|_| segment <= self.named).unwrap_or(0);
+            // What is behind one that is not whole was never handed to the disk.
+            let unsure = if is_behind { 0 } else { run.len().saturating_sub(certain) };
+            let kept = certain + (lost / 2 % (unsure + 1) as u64) as usize;
+            count.insert(segment, kept);
+            if kept < run.len() {
+                self.torn.insert(segment);
+            }
+            is_behind |= certain < run.len();
+            if segment >= self.needed {
+                let gone = run.get(kept..).unwrap_or_default().iter();
+                is_broken |= gone.clone().any(|placed| placed.point <= self.promised);
+                let records = gone.filter(|placed| matches!(placed.entry, Entry::Record(_)));
+                first = first.or(records.map(|placed| placed.step).min());
+            }
+        }
+        all.retain(|placed| match count.get_mut(&placed.segment) {
+            Some(left) if *left > 0 => {
+                *left -= 1;
+                true
+            }
+            _ => false,
+        });
+        self.entries = all;
+        (first, is_broken)
     }
 
     /// What it holds, as who takes it up reads it.
     pub(super) fn survey(&self) -> (Survey, Vec<Record>) {
-        let mut survey = Survey::default();
-        let entries = self.entries.iter().map(|(entry, _)| entry.clone()).collect();
-        let scan = Scan { header: self.header.clone(), entries, rest: Rest::Blank };
-        let taken = survey.take(self.header.segment, Ok(scan)).unwrap_or_default();
-        (survey, taken.records)
+        let (mut survey, mut records) = (Survey::default(), Vec::new());
+        for run in self.entries.chunk_by(|one, next| one.segment == next.segment) {
+            let segment = run.first().map_or(0, |first| first.segment);
+            let entries = run.iter().map(|placed| placed.entry.clone()).collect();
+            let header = Header { segment, ..self.header.clone() };
+            let rest = if self.torn.contains(&segment) { Rest::Torn { at: 0 } } else { Rest::Blank };
+            let scan = Scan { header, entries, rest };
+            records.extend(survey.take(segment, Ok(scan)).unwrap_or_default().records);
+        }
+        (survey, records)
     }
 
     /// What another process was doing again at the server, where that can be gone on with in this run of the client's kernel.

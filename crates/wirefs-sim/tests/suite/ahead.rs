@@ -33,6 +33,7 @@ fn what_a_program_was_told_is_what_the_server_has_in_the_end() {
     );
     assert!(total.redone > SEEDS / 40 && total.redone_live > SEEDS / 20, "{told}");
     assert!(total.recovered > SEEDS / 5 && total.client_power_cuts > SEEDS / 40, "{told}");
+    assert!(total.cut_early > SEEDS / 100, "{told}");
     // What is kept aside whole says little.
     assert!(total.kept_aside * 4 < total.server_power_cuts, "{told}");
 }
