@@ -4,6 +4,7 @@ use crate::child;
 use crate::mounted::Mounted;
 use rustix::io::Errno;
 use std::fs;
+use std::thread;
 use wirefs_fuse::{Ended, SessionOptions, UnmountError, abort, unmount};
 
 #[test]
@@ -19,12 +20,27 @@ fn a_panic_a_dropped_reply_and_a_misfit_cost_the_call_only() {
 #[test]
 fn while_a_call_waits_that_handed_over_another_thread_reads() {
     let mounted = Mounted::with(SessionOptions { threads: 2, ..SessionOptions::default() });
-    let mut waiting = child::start("stat", &mounted.path("waits"));
+    let waits = mounted.path("waits");
+    let waiting = thread::spawn(move || fs::metadata(waits));
     mounted.memory.wait_until_asked(&format!("{:?}", b"waits"));
     let error = fs::metadata(mounted.path("goes-on")).expect_err("there is none");
     assert_eq!(Errno::from_io_error(&error), Some(Errno::NOENT));
-    waiting.wait().unwrap();
-    assert!(mounted.memory.was_asked(&format!("{:?}", b"goes-on")));
+    let error = waiting.join().unwrap().expect_err("it says so");
+    assert_eq!(Errno::from_io_error(&error), Some(Errno::EXIST), "it waited, and not in vain");
+}
+
+#[test]
+fn after_panics_in_all_threads_all_read_and_all_end() {
+    let mounted = Mounted::with(SessionOptions { threads: 3, ..SessionOptions::default() });
+    for _ in 0..9 {
+        let error = fs::metadata(mounted.path("panic")).expect_err("it panicked");
+        assert_eq!(Errno::from_io_error(&error), Some(Errno::IO));
+        let waits = mounted.path("waits");
+        let waiting = thread::spawn(move || fs::metadata(waits));
+        fs::metadata(mounted.path("goes-on")).expect_err("there is none");
+        waiting.join().unwrap().expect_err("it says so");
+    }
+    assert_eq!(mounted.end(), Ended::Unmounted);
 }
 
 #[test]

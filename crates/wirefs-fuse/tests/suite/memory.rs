@@ -23,7 +23,7 @@ struct State {
 }
 
 /// The file system. Names that a lookup treats in its own way: `panic` panics, `drop` drops the reply, `misfit` gives an
-/// answer of the wrong shape, `hang` never answers, `waits` lets another thread read and waits until it was asked for `goes-on`. A directory `held` is made only when [`Memory::refuse_held`] says what
+/// answer of the wrong shape, `hang` never answers, `waits` lets another thread read and waits until it was asked for `goes-on`, which it answers with `EEXIST`. A directory `held` is made only when [`Memory::refuse_held`] says what
 /// becomes of it.
 pub(crate) struct Memory {
     state: Mutex<State>,
@@ -125,7 +125,7 @@ impl FileSystem for Memory {
                 drop(state);
                 reading.hand_over();
                 self.wait_until_asked(&format!("{:?}", b"goes-on"));
-                return reply.answer(Answer::Fail(Errno::NotFound));
+                return reply.answer(Answer::Fail(Errno::Exists));
             }
             Call::Setlk { node, owner, family, range, wait, .. } => {
                 let settled = state.locks.set(node, family, owner, range, reply, wait);
