@@ -2,7 +2,8 @@
 //!
 //! One thread reads at a time. It carries out what it read and reads on; where that is going to take a while, it first hands the
 //! reading over to another thread, which is woken for it. So the requests of one program after the other meet one thread that is awake,
-//! instead of waking all in turn.
+//! instead of waking all in turn. A thread that waits without having said so loses its turn after a second: should what it waits for
+//! depend on another request, that is read then.
 //!
 //! A program that asks, waits and asks again asks anew some microseconds after each answer. A thread that has gone to sleep by then has to
 //! be woken, and on a machine with little to do that wakes a processor as well: some 30 us on a virtual one, several times what most
@@ -20,8 +21,8 @@ mod tests;
 
 use crate::device::{Connection, Received};
 use rustix::io;
-use std::cell::{Cell, RefCell};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::cell::Cell;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// So long a thread looks for the next request.
@@ -30,6 +31,10 @@ const LOOK: Duration = Duration::from_micros(50);
 const SHORTLY: Duration = Duration::from_micros(100);
 /// So many requests have to come shortly at most before it is looked for one again.
 const WAITS_MAX: u32 = 1024;
+/// Who has carried out one request for so long has lost the turn to read, should it have forgotten to hand it over.
+const CARRIES_MAX: Duration = Duration::from_millis(500);
+/// So often who waits for a turn looks whether that is so.
+const WATCH_EVERY: Duration = Duration::from_secs(1);
 
 /// Whether looking pays off. Without a clock.
 #[derive(Debug)]
@@ -40,13 +45,11 @@ pub(crate) struct Looking {
     waits_next: u32,
 }
 
-impl Default for Looking {
-    fn default() -> Looking {
+impl Looking {
+    const fn new() -> Looking {
         Looking { waits: 1, waits_next: 1 }
     }
-}
 
-impl Looking {
     /// Whether to look, rather than to sleep at once.
     fn is_worth_it(&self) -> bool {
         self.waits == 0
@@ -76,33 +79,118 @@ impl Looking {
     }
 }
 
+/// How the last request was received.
+#[derive(Debug)]
+enum Came {
+    /// While it was looked for one.
+    Found,
+    /// Not while it was looked for one, but then.
+    InVain,
+    /// After this time, and it was not looked for one.
+    Slept(Duration),
+}
+
+#[derive(Debug)]
+struct State {
+    looking: Looking,
+    /// Turns so far; each has a number.
+    turns: u64,
+    /// The turn of the thread that reads.
+    turn: Option<u64>,
+    /// Since then that thread carries out a request.
+    carries_since: Option<Instant>,
+}
+
+impl State {
+    const fn new() -> State {
+        State { looking: Looking::new(), turns: 0, turn: None, carries_since: None }
+    }
+
+    /// Whether another thread may read.
+    fn is_free(&self) -> bool {
+        self.turn.is_none() || self.carries_since.is_some_and(|since| since.elapsed() >= CARRIES_MAX)
+    }
+}
+
 /// Whose turn it is to read.
-#[derive(Debug, Default)]
-pub(crate) struct Turns(Mutex<Looking>);
+#[derive(Debug)]
+pub(crate) struct Turns {
+    state: Mutex<State>,
+    freed: Condvar,
+}
+
+impl Turns {
+    pub(crate) const fn new() -> Turns {
+        Turns { state: Mutex::new(State::new()), freed: Condvar::new() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Goes on with this turn, or waits for the next. Its number, and whether to look.
+    fn begin(&self, turn: Option<u64>) -> (u64, bool) {
+        let mut state = self.lock();
+        if let Some(turn) = turn.filter(|_| state.turn == turn) {
+            state.carries_since = None;
+            return (turn, state.looking.is_worth_it());
+        }
+        while !state.is_free() {
+            state = self.freed.wait_timeout(state, WATCH_EVERY).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        state.turns += 1;
+        state.turn = Some(state.turns);
+        state.carries_since = None;
+        (state.turns, state.looking.is_worth_it())
+    }
+
+    /// A request has come in this turn.
+    fn came(&self, turn: u64, came: &Came) {
+        let mut state = self.lock();
+        match came {
+            Came::Found => state.looking.found(),
+            Came::InVain => state.looking.was_in_vain(),
+            Came::Slept(time) => state.looking.slept(*time),
+        }
+        if state.turn == Some(turn) {
+            state.carries_since = Some(Instant::now());
+        }
+    }
+
+    fn end(&self, turn: u64) {
+        let mut state = self.lock();
+        if state.turn == Some(turn) {
+            state.turn = None;
+            state.looking.was_handed_over();
+            drop(state);
+            self.freed.notify_one();
+        }
+    }
+}
 
 /// A thread that carries out requests: it may have the turn to read.
 #[derive(Debug)]
 pub struct Reading<'a> {
     turns: &'a Turns,
-    turn: RefCell<Option<MutexGuard<'a, Looking>>>,
+    turn: Cell<Option<u64>>,
     has_looked: Cell<bool>,
 }
 
 impl<'a> Reading<'a> {
     pub(crate) fn new(turns: &'a Turns) -> Reading<'a> {
-        Reading { turns, turn: RefCell::new(None), has_looked: Cell::new(false) }
+        Reading { turns, turn: Cell::new(None), has_looked: Cell::new(false) }
     }
 
     /// For a thread that reads no requests and carries one out nevertheless.
     pub fn elsewhere() -> Reading<'static> {
-        static NONE: Turns = Turns(Mutex::new(Looking { waits: 1, waits_next: 1 }));
+        static NONE: Turns = Turns::new();
         Reading::new(&NONE)
     }
 
     /// Lets another thread read: this one is about to wait, or to take longer than it takes to wake one. Once for each call counts.
     pub fn hand_over(&self) {
-        if let Some(mut turn) = self.turn.take() {
-            turn.was_handed_over();
+        if let Some(turn) = self.turn.take() {
+            self.turns.end(turn);
         }
     }
 
@@ -122,26 +210,28 @@ impl<'a> Reading<'a> {
         head: &mut [u8],
         rest: &mut [u8],
     ) -> io::Result<Received> {
-        let mut turn = self.turn.borrow_mut();
-        let looking = turn.get_or_insert_with(|| self.turns.0.lock().unwrap_or_else(PoisonError::into_inner));
-        let began = Instant::now();
+        let (turn, looks) = self.turns.begin(self.turn.get());
+        self.turn.set(Some(turn));
         self.has_looked.set(false);
-        if looking.is_worth_it() {
-            while began.elapsed() < LOOK {
-                match connection.take(lane, head, rest)? {
-                    Received::Nothing => std::hint::spin_loop(),
-                    received => {
-                        looking.found();
-                        self.has_looked.set(true);
-                        return Ok(received);
-                    }
+        let began = Instant::now();
+        while looks && began.elapsed() < LOOK {
+            match connection.take(lane, head, rest)? {
+                Received::Nothing => std::hint::spin_loop(),
+                received => {
+                    self.has_looked.set(true);
+                    self.turns.came(turn, &Came::Found);
+                    return Ok(received);
                 }
             }
-            looking.was_in_vain();
-            return connection.receive(lane, head, rest);
         }
         let received = connection.receive(lane, head, rest)?;
-        looking.slept(began.elapsed());
+        self.turns.came(turn, &if looks { Came::InVain } else { Came::Slept(began.elapsed()) });
         Ok(received)
+    }
+}
+
+impl Drop for Reading<'_> {
+    fn drop(&mut self) {
+        self.hand_over();
     }
 }

@@ -124,7 +124,7 @@ impl Session {
         let threads = options.threads.max(1);
         let connection =
             Connection::new(device, threads).map_err(|error| StartError::Device(error.into()))?;
-        let (connection, turns) = (Arc::new(connection), Arc::new(Turns::default()));
+        let (connection, turns) = (Arc::new(connection), Arc::new(Turns::new()));
         let agreed = shake_hands(&connection, &options)?;
         connection.beliefs().agree(agreed.forgets_names, agreed.maps_unkept(), agreed.prunes());
         let mut session = Session { connection, agreed, threads: Vec::with_capacity(threads) };

@@ -24,18 +24,18 @@ fn play(looking: &mut Looking, gaps: impl Iterator<Item = Duration>) -> (usize, 
 
 #[test]
 fn a_program_that_asks_on_at_once_is_looked_for_from_its_second_request_on() {
-    assert_eq!(play(&mut Looking::default(), std::iter::repeat_n(SOON, 1000)), (999, 999));
+    assert_eq!(play(&mut Looking::new(), std::iter::repeat_n(SOON, 1000)), (999, 999));
 }
 
 #[test]
 fn one_that_takes_its_time_is_never_looked_for() {
-    assert_eq!(play(&mut Looking::default(), std::iter::repeat_n(LATE, 1000)), (0, 0));
+    assert_eq!(play(&mut Looking::new(), std::iter::repeat_n(LATE, 1000)), (0, 0));
 }
 
 #[test]
 fn one_whose_requests_come_shortly_and_never_soon_enough_is_looked_for_ever_more_seldom() {
     let gaps = std::iter::repeat_n(SHORTLY, 100_000);
-    let mut looking = Looking::default();
+    let mut looking = Looking::new();
     let (looked, found) = play(&mut looking, gaps);
     assert_eq!(found, 0);
     assert!(looked < 110, "11 times until it waits for {WAITS_MAX}, and once for so many since: {looked}");
@@ -46,12 +46,12 @@ fn one_whose_requests_come_shortly_and_never_soon_enough_is_looked_for_ever_more
 #[test]
 fn one_that_took_its_time_for_once_is_looked_for_again_after_one_more() {
     let gaps = std::iter::repeat_n(SOON, 10).chain([LATE]).chain(std::iter::repeat_n(SOON, 10));
-    assert_eq!(play(&mut Looking::default(), gaps), (9 + 1 + 9, 9 + 9));
+    assert_eq!(play(&mut Looking::new(), gaps), (9 + 1 + 9, 9 + 9));
 }
 
 #[test]
 fn who_waits_for_something_else_is_not_looked_for() {
-    let mut looking = Looking::default();
+    let mut looking = Looking::new();
     play(&mut looking, std::iter::repeat_n(SOON, 10));
     assert!(looking.is_worth_it());
     looking.was_handed_over();

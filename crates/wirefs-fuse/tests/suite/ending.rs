@@ -19,10 +19,19 @@ fn a_panic_a_dropped_reply_and_a_misfit_cost_the_call_only() {
 
 #[test]
 fn while_a_call_waits_that_handed_over_another_thread_reads() {
+    others_go_on_beside("waits");
+}
+
+#[test]
+fn a_call_that_waits_and_does_not_hand_over_loses_its_turn() {
+    others_go_on_beside("stuck");
+}
+
+fn others_go_on_beside(name: &str) {
     let mounted = Mounted::with(SessionOptions { threads: 2, ..SessionOptions::default() });
-    let waits = mounted.path("waits");
+    let waits = mounted.path(name);
     let waiting = thread::spawn(move || fs::metadata(waits));
-    mounted.memory.wait_until_asked(&format!("{:?}", b"waits"));
+    mounted.memory.wait_until_asked(&format!("{:?}", name.as_bytes()));
     let error = fs::metadata(mounted.path("goes-on")).expect_err("there is none");
     assert_eq!(Errno::from_io_error(&error), Some(Errno::NOENT));
     let error = waiting.join().unwrap().expect_err("it says so");

@@ -23,8 +23,9 @@ struct State {
 }
 
 /// The file system. Names that a lookup treats in its own way: `panic` panics, `drop` drops the reply, `misfit` gives an
-/// answer of the wrong shape, `hang` never answers, `waits` lets another thread read and waits until it was asked for `goes-on`, which it answers with `EEXIST`. A directory `held` is made only when [`Memory::refuse_held`] says what
-/// becomes of it.
+/// answer of the wrong shape, `hang` never answers, `waits` lets another thread read, waits until it was asked for `goes-on` and answers
+/// `EEXIST`, `stuck` the same without letting another read. A directory `held` is made only when [`Memory::refuse_held`] says
+/// what becomes of it.
 pub(crate) struct Memory {
     state: Mutex<State>,
     changed: Condvar,
@@ -121,9 +122,11 @@ impl FileSystem for Memory {
             Call::Lookup { name: b"hang", .. } | Call::Mkdir { name: b"held", .. } => {
                 return state.hanging.push(reply);
             }
-            Call::Lookup { name: b"waits", .. } => {
+            Call::Lookup { name: name @ (b"waits" | b"stuck"), .. } => {
                 drop(state);
-                reading.hand_over();
+                if name == b"waits" {
+                    reading.hand_over();
+                }
                 self.wait_until_asked(&format!("{:?}", b"goes-on"));
                 return reply.answer(Answer::Fail(Errno::Exists));
             }
