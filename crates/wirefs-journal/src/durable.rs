@@ -93,13 +93,13 @@ pub struct Durable {
 }
 
 impl Durable {
-    /// A segment was made: what follows is written to it. Numbers count up by one.
+    /// A segment was made: what follows is written to it. Numbers count up by one, but for those that are skipped after all was let go of.
     pub fn made(&mut self, number: u64) {
         self.written.0 += 1;
         if self.segments.back().is_some_and(|last| last.last <= self.synced) {
             self.segments.pop_back();
         }
-        if self.made == 0 {
+        if self.made == 0 || self.there > self.made {
             (self.needed, self.there) = (number, number);
         }
         self.made = number;

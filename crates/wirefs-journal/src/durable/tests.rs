@@ -168,6 +168,19 @@ fn what_was_let_go_of_is_nobodys_job() {
     assert_eq!(waits(&mut durable), [Job::Sync(4)]);
 }
 
+#[test]
+fn segments_that_were_never_made_are_not_removed() {
+    let mut durable = written(5, 100);
+    run_early(&mut durable);
+    durable.let_go();
+    durable.made(7);
+    durable.made(8);
+    assert_eq!(run_early(&mut durable), [Job::Names(8), Job::Sync(7)]);
+    durable.forget(8);
+    assert_eq!(run_early(&mut durable), [Job::Sync(8), Job::Remove(7)]);
+    assert!(!durable.has_unneeded());
+}
+
 #[derive(Clone, Debug)]
 enum Step {
     Made,

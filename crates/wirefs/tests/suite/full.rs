@@ -28,14 +28,22 @@ impl Disk {
         Ran::of(world.command("mount").args(["-o", &options]).arg(&self.dir)).succeeds();
     }
 
-    /// Keeps the room of what is in the journals, whoever removes it.
-    fn hold(&self) -> Vec<File> {
+    /// The files that are in the journals.
+    fn files(&self) -> Vec<PathBuf> {
         let names = |dir: &PathBuf| -> Vec<PathBuf> {
             fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect()
         };
         let sessions = names(&self.dir).iter().flat_map(names).collect::<Vec<_>>();
-        let files: Vec<PathBuf> = sessions.iter().flat_map(names).collect();
-        files.iter().map(|file| File::open(file).unwrap()).collect()
+        sessions.iter().flat_map(names).collect()
+    }
+
+    fn segments(&self) -> Vec<PathBuf> {
+        self.files().into_iter().filter(|file| file.extension().is_some()).collect()
+    }
+
+    /// Keeps the room of what is in the journals, whoever removes it.
+    fn hold(&self) -> Vec<File> {
+        self.files().iter().map(|file| File::open(file).unwrap()).collect()
     }
 }
 
@@ -58,10 +66,14 @@ fn fill(number: usize) -> Vec<u8> {
 fn overfill(world: &World, disk: &Disk, files: usize) -> Vec<File> {
     let held = disk.hold();
     assert!(!held.is_empty());
+    write(world, files);
+    held
+}
+
+fn write(world: &World, files: usize) {
     for number in 0..files {
         fs::write(world.path(&format!("mnt/{number}")), fill(number)).unwrap();
     }
-    held
 }
 
 fn are_all_there(world: &World, files: usize) {
@@ -103,6 +115,32 @@ fn a_journal_without_room_fails_no_program_and_begins_anew_when_there_is_some() 
     assert_eq!(world.read("export/later"), "only in the journal");
     are_all_there(&world, FILES);
     assert!(journals(&world).is_empty());
+}
+
+// S-118
+#[test]
+fn a_journal_that_had_no_room_and_has_some_again_goes_on_for_many_segments() {
+    const FILES: usize = 18;
+    let world = World::new();
+    let disk = Disk::of(&world, 20);
+    let _server = world.serve(&["--listen", &world.url()]);
+    alone(&world);
+    let held = overfill(&world, &disk, FILES);
+    assert!(failed(&world).is_some());
+    drop(held);
+    wait_for("a journal that is written", || failed(&world).is_none());
+    disk.grow(&world, 256);
+    let before = disk.segments();
+    assert!(!before.is_empty());
+    wait_for("segments that go", || {
+        write(&world, FILES);
+        world.wirefs(&["sync", "mnt"]).succeeds();
+        failed(&world).is_some() || before.iter().all(|old| !disk.segments().contains(old))
+    });
+    assert_eq!(failed(&world), None);
+    umount(&world);
+    are_all_there(&world, FILES);
+    wait_for("the end", || journals(&world).is_empty());
 }
 
 // S-118

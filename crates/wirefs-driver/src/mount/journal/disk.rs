@@ -15,7 +15,7 @@ pub(super) trait Disk: Send + Sync {
     fn sync(&self, segment: &File) -> io::Result<()>;
     /// Has it begin to write some of a segment, and waits for none of it. What goes wrong with that later, the next sync of this file says.
     fn begin(&self, segment: &File, bytes: Range<u64>) -> io::Result<()>;
-    /// Takes away the name of a segment.
+    /// Takes away the name of a segment, where it is there.
     fn remove(&self, number: u64) -> io::Result<()>;
 }
 
@@ -36,6 +36,9 @@ impl Disk for Local {
     }
 
     fn remove(&self, number: u64) -> io::Result<()> {
-        std::fs::remove_file(segment_path(&self.0, number))
+        match std::fs::remove_file(segment_path(&self.0, number)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed,
+        }
     }
 }
