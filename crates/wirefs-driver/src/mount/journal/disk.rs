@@ -2,13 +2,23 @@
 
 use super::place::segment_path;
 use crate::sys;
+use rustix::fs::{FallocateFlags, Mode, OFlags};
 use std::fs::File;
-use std::io;
+use std::io::{self, Write};
 use std::ops::Range;
 use std::path::PathBuf;
+use wirefs_journal::Header;
+use wirefs_journal::limits::SEGMENT_BYTES;
+
+/// Whether room is all that is missing.
+pub(super) fn is_full(kind: io::ErrorKind) -> bool {
+    matches!(kind, io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
 
 /// What a journal asks of its disk, beside taking bytes.
 pub(super) trait Disk: Send + Sync {
+    /// Makes a segment with this header, and hands back the sum of that as well. What cannot be made whole is not left there.
+    fn make(&self, header: &Header) -> io::Result<(File, u32)>;
     /// Waits until the names of all segments are on it.
     fn sync_names(&self) -> io::Result<()>;
     /// Waits until all that was written to a segment is on it, and says of any of it that it is not.
@@ -23,6 +33,15 @@ pub(super) trait Disk: Send + Sync {
 pub(super) struct Local(pub(super) PathBuf);
 
 impl Disk for Local {
+    fn make(&self, header: &Header) -> io::Result<(File, u32)> {
+        let path = segment_path(&self.0, header.segment);
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = rustix::fs::open(&path, flags, Mode::RUSR | Mode::WUSR)?;
+        fill(File::from(file), header).inspect_err(|_| {
+            let _none_left = std::fs::remove_file(path);
+        })
+    }
+
     fn sync_names(&self) -> io::Result<()> {
         File::open(&self.0)?.sync_all()
     }
@@ -41,4 +60,16 @@ impl Disk for Local {
             removed => removed,
         }
     }
+}
+
+/// Makes room for all of a segment where the file system can: so syncing it later changes no sizes.
+fn fill(mut file: File, header: &Header) -> io::Result<(File, u32)> {
+    match rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, SEGMENT_BYTES) {
+        Ok(()) | Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => {}
+        Err(errno) => return Err(errno.into()),
+    }
+    let bytes = header.encode();
+    file.write_all(&bytes)?;
+    let (_, _, salt) = Header::decode(&bytes).map_err(io::Error::other)?;
+    Ok((file, salt))
 }

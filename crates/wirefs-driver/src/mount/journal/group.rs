@@ -4,7 +4,7 @@
 //! begin with the one that is written to, and removes those that nobody needs, down to their last descriptor: to free what a file had takes
 //! as long as to write it, where it is in memory. Who waits while nobody syncs leads; the others wait for the next one.
 
-use super::disk::Disk;
+use super::disk::{Disk, is_full};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
@@ -12,7 +12,7 @@ use std::ops::Deref;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 pub(in crate::mount) use wirefs_journal::Point;
-use wirefs_journal::{Durable, Job, Turn};
+use wirefs_journal::{Durable, Header, Job, Turn};
 
 #[derive(Default)]
 struct State {
@@ -58,6 +58,23 @@ impl Group {
 
     fn progress<'a>(&self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
         self.progress.wait(state).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes a segment, and hands back the sum of its header as well. Where there is no room but what segments have that nobody needs, it
+    /// waits until these are gone.
+    ///
+    /// # Errors
+    /// The system refuses, or there is no room: nothing is left there then.
+    pub(super) fn make(&self, header: &Header) -> io::Result<(File, u32)> {
+        // Asked for first: it may be gone just when there was no room.
+        let has_unneeded = self.lock().durable.has_unneeded();
+        match self.disk.make(header) {
+            Err(error) if is_full(error.kind()) && has_unneeded => {
+                self.tidy();
+                self.disk.make(header)
+            }
+            made => made,
+        }
     }
 
     /// A segment was made. Waits for the disk where that has far less than what was written.

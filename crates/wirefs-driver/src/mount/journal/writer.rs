@@ -1,9 +1,9 @@
 //! Appending: entries are gathered, and written with one call before anything is done that they have to precede.
 
+use super::disk::is_full;
 use super::group::Group;
-use super::place::{Claim, segment_path, segments};
+use super::place::{Claim, segments};
 use bytes::Bytes;
-use rustix::fs::{FallocateFlags, Mode, OFlags};
 use std::fs::File;
 use std::io::{self, IoSlice, Write};
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ impl AppendError {
     fn below(dir: &Path, error: io::Error) -> AppendError {
         let dir = dir.to_path_buf();
         match error.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => AppendError::Full { dir, error },
+            kind if is_full(kind) => AppendError::Full { dir, error },
             _ => AppendError::System { dir, error },
         }
     }
@@ -81,9 +81,10 @@ impl Writer {
     /// The system refuses, or there is no room: nothing is left there then.
     pub(super) fn begin(claim: Claim, header: Header, group: &Group) -> Result<Writer, AppendError> {
         let live = Live::new(header.encode().len() as u64);
-        let (file, salt) = match make(claim.dir(), &header) {
+        let (file, salt) = match group.make(&header) {
             Ok(made) => made,
             Err(error) => {
+                let error = AppendError::below(claim.dir(), error);
                 // Whoever looks for journals finds an empty place, and no fault in it.
                 let _none_left = claim.remove();
                 return Err(error);
@@ -249,7 +250,7 @@ impl Writer {
     fn next_segment(&mut self, segment: u64, group: &Group) -> Result<(), AppendError> {
         self.write(group)?;
         self.header.segment = segment;
-        let (file, salt) = make(self.dir(), &self.header)?;
+        let (file, salt) = group.make(&self.header).map_err(|error| self.cannot(error))?;
         let file = Arc::new(file);
         let opened = group.opened(segment, &file);
         (self.file, self.salt) = (Some(file), salt);
@@ -269,30 +270,6 @@ impl Writer {
     pub(super) fn remove(self) -> io::Result<()> {
         self.claim.remove()
     }
-}
-
-/// Makes a segment, with room for all of it where the file system can: so syncing it later changes no sizes. What cannot be made whole is
-/// not left there.
-fn make(dir: &Path, header: &Header) -> Result<(File, u32), AppendError> {
-    let path = segment_path(dir, header.segment);
-    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = rustix::fs::open(&path, flags, Mode::RUSR | Mode::WUSR);
-    let file = file.map_err(|errno| AppendError::below(dir, errno.into()))?;
-    fill(File::from(file), header).map_err(|error| {
-        let _none_left = std::fs::remove_file(path);
-        AppendError::below(dir, error)
-    })
-}
-
-fn fill(mut file: File, header: &Header) -> io::Result<(File, u32)> {
-    match rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, SEGMENT_BYTES) {
-        Ok(()) | Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => {}
-        Err(errno) => return Err(errno.into()),
-    }
-    let bytes = header.encode();
-    file.write_all(&bytes)?;
-    let (_, _, salt) = Header::decode(&bytes).map_err(io::Error::other)?;
-    Ok((file, salt))
 }
 
 fn write_all(mut file: &File, mut slices: &mut [IoSlice<'_>]) -> io::Result<()> {

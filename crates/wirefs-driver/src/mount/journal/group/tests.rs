@@ -3,6 +3,8 @@ use std::ops::Range;
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 use wirefs_journal::limits::{BEGUN_BYTES, SEGMENT_BYTES, UNSYNCED_SEGMENTS_MAX};
+use wirefs_op::FileId;
+use wirefs_op::message::version::{BootId, SessionId};
 
 /// How long something may take that comes for certain.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -16,6 +18,9 @@ struct Does {
     /// It does nothing more until it may.
     is_held: bool,
     fails: Option<Job>,
+    /// There is no room until something is removed, and who asked for some in vain.
+    is_full: bool,
+    refused: usize,
 }
 
 /// A disk that is played. Segments know their number by their length.
@@ -47,6 +52,7 @@ impl Played {
         let mut does = condition.wait_timeout_while(does, PATIENCE, |does| does.is_held).unwrap().0;
         does.doing.retain(|other| *other != job);
         does.done.push((thread::current().id(), job.clone()));
+        does.is_full &= !matches!(job, Job::Remove(_));
         condition.notify_all();
         if does.fails.take_if(|fails| *fails == job).is_some() {
             Err(io::ErrorKind::StorageFull.into())
@@ -74,6 +80,17 @@ fn number(segment: &File) -> u64 {
 }
 
 impl Disk for Played {
+    fn make(&self, _header: &Header) -> io::Result<(File, u32)> {
+        let mut does = self.lock();
+        if does.is_full {
+            does.refused += 1;
+            self.0.1.notify_all();
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        drop(does);
+        Ok((File::from(rustix::fs::memfd_create("segment", rustix::fs::MemfdFlags::CLOEXEC)?), 0))
+    }
+
     fn sync_names(&self) -> io::Result<()> {
         self.job(Job::Names(0))
     }
@@ -247,6 +264,40 @@ fn what_nobody_needs_is_not_synced_and_goes_with_its_last_descriptor_in_the_thre
     let forgotten = [1, 2, 3].map(Job::Sync);
     assert!(!others.iter().any(|job| forgotten.contains(job)), "{others:?}");
     assert_eq!((disk.own(), group.waits()), (vec![], 0));
+}
+
+fn header() -> Header {
+    Header {
+        session: SessionId([1; 16]),
+        root: FileId { fs: 1, ino: 1, generation: 0 },
+        boot: BootId(1),
+        run: 1,
+        segment: 3,
+        identity: Vec::new(),
+        path: Vec::new(),
+        source: Vec::new(),
+    }
+}
+
+#[test]
+fn a_segment_for_which_there_is_no_room_takes_that_of_those_that_nobody_needs() {
+    let (group, disk) = group();
+    open(&group, 1);
+    open(&group, 2);
+    rest(&group);
+    disk.hold(true);
+    disk.lock().is_full = true;
+    group.forget(2);
+    let maker = {
+        let group = Arc::clone(&group);
+        thread::spawn(move || group.make(&header()).map(drop).map_err(|error| error.kind()))
+    };
+    disk.wait_until(|does| does.refused == 1);
+    disk.hold(false);
+    assert_eq!(maker.join().unwrap(), Ok(()));
+    disk.lock().is_full = true;
+    assert_eq!(group.make(&header()).unwrap_err().kind(), io::ErrorKind::StorageFull);
+    assert_eq!(disk.lock().refused, 2, "there is nothing to wait for");
 }
 
 #[test]
