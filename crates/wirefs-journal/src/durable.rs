@@ -222,7 +222,12 @@ impl Durable {
         }
     }
 
-    /// A job has failed: what the disk has is not known any more, and never will be.
+    /// Nothing counts any more of what has failed: all of it was let go of.
+    pub fn mended(&mut self) {
+        self.has_failed = false;
+    }
+
+    /// A job has failed: what the disk has of what was written is not known any more, and never will be.
     pub fn failed(&mut self, job: &Job) {
         self.has_failed = true;
         if matches!(job, Job::Remove(_)) {

@@ -70,6 +70,12 @@ struct Failure {
     is_full: bool,
 }
 
+impl From<AppendError> for Failure {
+    fn from(error: AppendError) -> Failure {
+        Failure { why: error.to_string(), is_full: error.is_full() }
+    }
+}
+
 /// One line for whoever reads the log.
 fn tell(line: &str) {
     eprintln!("wirefs: {line}");
@@ -77,7 +83,9 @@ fn tell(line: &str) {
 
 /// The journal.
 pub(super) struct Journal {
+    dir: PathBuf,
     writer: Mutex<Option<Writer>>,
+    /// As far as the core was told of it, or is about to be.
     failed: Mutex<Option<Failure>>,
     group: Syncing,
     late: Queue,
@@ -109,12 +117,13 @@ impl Journal {
         let refused = Quarantine::new(plan.quarantine_of(&name, session), plan.source.clone());
         let claim = Claim::take(&dir).map_err(|error| error.to_string());
         let begun = claim.and_then(|claim| {
-            let group = Syncing::start(Local(dir)).map_err(|error| error.to_string())?;
+            let group = Syncing::start(Local(dir.clone())).map_err(|error| error.to_string())?;
             let writer = Writer::begin(claim, header, &group).map_err(|error| error.to_string())?;
             Ok((writer, group))
         });
         match begun {
             Ok((writer, group)) => Some(Journal {
+                dir,
                 writer: Mutex::new(Some(writer)),
                 failed: Mutex::default(),
                 group,
@@ -146,7 +155,7 @@ impl Journal {
         match act(writer, &self.group) {
             Ok(()) => true,
             Err(error) => {
-                self.stops(Failure { why: error.to_string(), is_full: error.is_full() });
+                self.stops(error.into());
                 false
             }
         }
@@ -169,9 +178,15 @@ impl Journal {
         }
     }
 
+    /// Why nothing is written, or will be, since the disk has failed and whoever writes next is told so.
+    fn failure(&self) -> Option<Failure> {
+        let failed = self.failed().clone();
+        failed.or_else(|| Some(AppendError::below(&self.dir, self.group.check().err()?).into()))
+    }
+
     /// Whether nothing is written until there is room on the local disk.
     pub(super) fn is_full(&self) -> bool {
-        self.failed().as_ref().is_some_and(|failure| failure.is_full)
+        self.failure().is_some_and(|failure| failure.is_full)
     }
 
     /// The server's disk, at this start of its machine, has all changes there are, those below a number: a journal that had no room begins
@@ -190,7 +205,7 @@ impl Journal {
                 tell("the journal is written again: there is room");
                 *failed = None;
             }
-            Err(error) => *failed = Some(Failure { why: error.to_string(), is_full: error.is_full() }),
+            Err(error) => *failed = Some(error.into()),
         }
         failed.is_none()
     }
@@ -290,7 +305,7 @@ impl Journal {
         match self.group.sync_to(point) {
             Ok(()) => self.failed().is_none(),
             Err(error) => {
-                self.fails(&error.to_string());
+                self.stops(AppendError::below(&self.dir, error).into());
                 false
             }
         }
@@ -304,7 +319,7 @@ impl Journal {
     pub(super) fn status(&self, answered: u64) -> JournalStatus {
         JournalStatus {
             figures: self.writer().as_ref().map(|writer| writer.figures(answered)).unwrap_or_default(),
-            failed: self.failed().as_ref().map(|failure| failure.why.clone()),
+            failed: self.failure().map(|failure| failure.why),
             syncs: self.group.waits(),
             kept: kept_in(&self.quarantine),
         }

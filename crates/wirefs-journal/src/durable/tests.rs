@@ -181,6 +181,20 @@ fn segments_that_were_never_made_are_not_removed() {
     assert!(!durable.has_unneeded());
 }
 
+#[test]
+fn what_failed_is_over_once_all_was_let_go_of_and_what_follows_is_synced() {
+    let mut durable = written(2, 100);
+    let job = durable.early().unwrap();
+    durable.failed(&job);
+    durable.let_go();
+    assert_eq!(durable.turn(durable.written()), Turn::Failed);
+    durable.mended();
+    assert_eq!((durable.turn(durable.written()), durable.early()), (Turn::Durable, None));
+    durable.made(3);
+    durable.wrote(100);
+    assert_eq!(waits(&mut durable), [Job::Names(3), Job::Sync(3)]);
+}
+
 #[derive(Clone, Debug)]
 enum Step {
     Made,

@@ -19,7 +19,8 @@ struct State {
     durable: Durable,
     /// Segments that there is something to be done with.
     files: BTreeMap<u64, Arc<File>>,
-    failure: Option<String>,
+    /// What the disk said when it failed.
+    failure: Option<(io::ErrorKind, String)>,
     /// Whether the thread does something just now.
     is_busy: bool,
     is_stopped: bool,
@@ -35,7 +36,8 @@ impl State {
 
     fn check(&self) -> io::Result<()> {
         match &self.failure {
-            Some(why) => Err(io::Error::other(format!("the disk has failed: {why}"))),
+            // A full disk is told from a broken one.
+            Some((kind, why)) => Err(io::Error::new(*kind, format!("the disk has failed: {why}"))),
             None => Ok(()),
         }
     }
@@ -117,7 +119,16 @@ impl Group {
         }
     }
 
-    /// Nothing of what was written is needed any more, and the caller removes all segments. No descriptor of them is left.
+    /// Whether the disk has failed, whoever noticed.
+    ///
+    /// # Errors
+    /// It has, as this says.
+    pub(super) fn check(&self) -> io::Result<()> {
+        self.lock().check()
+    }
+
+    /// Nothing of what was written is needed any more, and the caller removes all segments. No descriptor of them is left. A disk that
+    /// failed for lack of room is believed again.
     pub(super) fn let_go(&self) {
         let mut state = self.lock();
         state.durable.let_go();
@@ -125,6 +136,9 @@ impl Group {
             state = self.progress(state);
         }
         state.files.clear();
+        if state.failure.take_if(|(kind, _)| is_full(*kind)).is_some() {
+            state.durable.mended();
+        }
     }
 
     /// Waits until no segment is there that nobody needs.
@@ -176,7 +190,11 @@ impl Group {
         let done = match (job, &file) {
             (Job::Names(_), _) => self.disk.sync_names(),
             (Job::Sync(_), Some(file)) => self.disk.sync(file),
-            (Job::Begin(_, bytes), Some(file)) => self.disk.begin(file, bytes.clone()),
+            (Job::Begin(_, bytes), Some(file)) => {
+                // Nobody relies on it, and what is wrong the next sync of this file says.
+                let _begun = self.disk.begin(file, bytes.clone());
+                Ok(())
+            }
             (Job::Remove(number), _) => self.disk.remove(*number),
             // INVARIANT: what is to be synced is open. Nobody may rely on it otherwise.
             (Job::Sync(_) | Job::Begin(..), None) => Err(io::ErrorKind::NotFound.into()),
@@ -188,7 +206,7 @@ impl Group {
             Ok(()) => state.durable.done(job),
             Err(error) => {
                 state.durable.failed(job);
-                state.failure.get_or_insert_with(|| error.to_string());
+                state.failure.get_or_insert_with(|| (error.kind(), error.to_string()));
             }
         }
         state.close();

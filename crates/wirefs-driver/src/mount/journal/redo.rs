@@ -37,7 +37,7 @@ impl Begun {
 impl Journal {
     /// Whether changes can be read from it.
     pub(in crate::mount) fn is_whole(&self) -> bool {
-        self.failed().is_none() && self.writer().is_some()
+        self.failure().is_none() && self.writer().is_some()
     }
 
     /// Does again what the server's machine has lost, over this connection of the session, which ends with it. All of the journal is on the

@@ -33,7 +33,7 @@ pub(super) enum AppendError {
 }
 
 impl AppendError {
-    fn below(dir: &Path, error: io::Error) -> AppendError {
+    pub(super) fn below(dir: &Path, error: io::Error) -> AppendError {
         let dir = dir.to_path_buf();
         match error.kind() {
             kind if is_full(kind) => AppendError::Full { dir, error },

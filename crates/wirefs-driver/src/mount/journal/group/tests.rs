@@ -17,7 +17,7 @@ struct Does {
     doing: Vec<Job>,
     /// It does nothing more until it may.
     is_held: bool,
-    fails: Option<Job>,
+    fails: Option<(Job, io::ErrorKind)>,
     /// There is no room until something is removed, and who asked for some in vain.
     is_full: bool,
     refused: usize,
@@ -54,10 +54,9 @@ impl Played {
         does.done.push((thread::current().id(), job.clone()));
         does.is_full &= !matches!(job, Job::Remove(_));
         condition.notify_all();
-        if does.fails.take_if(|fails| *fails == job).is_some() {
-            Err(io::ErrorKind::StorageFull.into())
-        } else {
-            Ok(())
+        match does.fails.take_if(|(fails, _)| *fails == job) {
+            Some((_, kind)) => Err(kind.into()),
+            None => Ok(()),
         }
     }
 
@@ -206,7 +205,7 @@ fn who_waits_for_what_is_being_synced_already_waits_until_it_is_there() {
 #[test]
 fn a_sync_that_fails_before_anybody_waits_fails_for_all_who_wait_write_or_open_later() {
     let (group, disk) = group();
-    disk.lock().fails = Some(Job::Sync(1));
+    disk.lock().fails = Some((Job::Sync(1), io::ErrorKind::Other));
     open(&group, 1);
     group.wrote(100).unwrap();
     let first = group.written();
@@ -228,7 +227,7 @@ fn a_sync_that_fails_while_somebody_waits_for_it_fails_for_that_one() {
     open(&group, 1);
     rest(&group);
     disk.hold(true);
-    disk.lock().fails = Some(Job::Sync(1));
+    disk.lock().fails = Some((Job::Sync(1), io::ErrorKind::Other));
     group.wrote(1).unwrap();
     let wait = |group: &Arc<Syncing>| {
         let group = Arc::clone(group);
@@ -242,6 +241,39 @@ fn a_sync_that_fails_while_somebody_waits_for_it_fails_for_that_one() {
         (leads.join().unwrap(), waits.join().unwrap()),
         (Err(io::ErrorKind::Other), Err(io::ErrorKind::Other))
     );
+}
+
+#[test]
+fn what_goes_wrong_where_only_a_beginning_is_made_is_nobodys_failure() {
+    let (group, disk) = group();
+    open(&group, 1);
+    let begin = Job::Begin(1, 0..BEGUN_BYTES);
+    disk.lock().fails = Some((begin.clone(), io::ErrorKind::PermissionDenied));
+    group.wrote(BEGUN_BYTES).unwrap();
+    rest(&group);
+    assert!(disk.others().contains(&begin));
+    group.sync_to(group.written()).unwrap();
+    group.wrote(1).unwrap();
+}
+
+// S-118
+#[test]
+fn a_disk_without_room_is_told_from_a_broken_one_and_believed_again_when_all_was_let_go_of() {
+    for (kind, is_over) in [(io::ErrorKind::StorageFull, true), (io::ErrorKind::Other, false)] {
+        let (group, disk) = group();
+        open(&group, 1);
+        rest(&group);
+        disk.lock().fails = Some((Job::Remove(1), kind));
+        open(&group, 2);
+        group.forget(2);
+        rest(&group);
+        assert_eq!(group.check().unwrap_err().kind(), kind, "before anybody asks for anything");
+        assert_eq!(group.sync_to(group.written()).unwrap_err().kind(), kind);
+        group.let_go();
+        assert_eq!(group.check().is_ok(), is_over);
+        assert_eq!(group.opened(3, &segment(3)).is_ok(), is_over);
+        assert_eq!(group.sync_to(group.written()).is_ok(), is_over);
+    }
 }
 
 #[test]

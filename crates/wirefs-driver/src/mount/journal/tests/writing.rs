@@ -136,6 +136,26 @@ fn a_disk_that_takes_no_more_is_told_once_and_nothing_before_it_is_lost() {
     assert_eq!(left(&stage).0, failed - 1);
 }
 
+// S-128
+#[test]
+fn a_disk_that_fails_before_anybody_writes_again_is_told_to_whoever_asks() {
+    let stage = Stage::new();
+    let journal = stage.begin(1);
+    let data = Bytes::from(vec![7; 128 * 1024]);
+    for number in 1..=140 {
+        assert!(journal.record(number, write_bytes("large", data.clone())));
+    }
+    assert!(journal.write(|| 140));
+    let dir = stage.only_journal();
+    // It cannot be removed.
+    std::fs::remove_file(segment(&dir, 1)).unwrap();
+    std::fs::create_dir(segment(&dir, 1)).unwrap();
+    assert!(journal.forget(138));
+    journal.group.tidy();
+    assert!(journal.status(0).failed.is_some() && !journal.is_whole() && !journal.is_full());
+    assert!(!journal.record(141, write_to("later")) || !journal.write(|| 0), "whoever writes is told");
+}
+
 #[test]
 fn what_the_server_is_told_to_forget_is_noted_before() {
     let stage = Stage::new();
