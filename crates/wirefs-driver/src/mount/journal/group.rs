@@ -24,6 +24,8 @@ struct State {
     /// Whether the thread does something just now.
     is_busy: bool,
     is_stopped: bool,
+    /// The thread has ended: whoever waits for something to be removed removes it.
+    has_ended: bool,
     waits: u64,
 }
 
@@ -110,11 +112,13 @@ impl Group {
     pub(super) fn forget(&self, below: u64) {
         let mut state = self.lock();
         state.durable.forget(below);
+        // What nobody needs need not be waited for.
+        self.progress.notify_all();
         self.hurry(&state);
     }
 
     fn hurry(&self, state: &State) {
-        if !state.is_busy && state.durable.has_early() {
+        if !state.is_busy && (state.is_stopped || state.durable.has_early()) {
             self.work.notify_one();
         }
     }
@@ -132,6 +136,7 @@ impl Group {
     pub(super) fn let_go(&self) {
         let mut state = self.lock();
         state.durable.let_go();
+        self.progress.notify_all();
         while state.is_busy || state.durable.is_used() {
             state = self.progress(state);
         }
@@ -169,6 +174,10 @@ impl Group {
             state = match state.durable.turn(point) {
                 Turn::Durable => return Ok(()),
                 Turn::Failed => return state.check().and(Err(io::ErrorKind::Other.into())),
+                Turn::Wait if state.has_ended => match state.durable.last() {
+                    Some(job) => self.carry_out(state, &job),
+                    None => self.progress(state),
+                },
                 Turn::Wait => self.progress(state),
                 Turn::Lead(job) => {
                     state.waits += 1;
@@ -231,7 +240,12 @@ impl Group {
                     state.is_busy = false;
                     self.progress.notify_all();
                 }
-                None if state.is_stopped => return,
+                // What somebody syncs just now is removed after that.
+                None if state.is_stopped && !(state.durable.has_unneeded() && state.durable.is_used()) => {
+                    state.has_ended = true;
+                    self.progress.notify_all();
+                    return;
+                }
                 None => state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner),
             }
         }

@@ -1,5 +1,6 @@
 use super::*;
 use std::ops::Range;
+use std::sync::mpsc;
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 use wirefs_journal::limits::{BEGUN_BYTES, SEGMENT_BYTES, UNSYNCED_SEGMENTS_MAX};
@@ -296,6 +297,80 @@ fn what_nobody_needs_is_not_synced_and_goes_with_its_last_descriptor_in_the_thre
     let forgotten = [1, 2, 3].map(Job::Sync);
     assert!(!others.iter().any(|job| forgotten.contains(job)), "{others:?}");
     assert_eq!((disk.own(), group.waits()), (vec![], 0));
+}
+
+/// Does something in a thread of its own, and hands back how it is known that it came back.
+fn does<T: Send + 'static>(
+    group: &Arc<Syncing>,
+    act: impl FnOnce(&Syncing) -> T + Send + 'static,
+) -> mpsc::Receiver<T> {
+    let (group, (done, came)) = (Arc::clone(group), mpsc::channel());
+    thread::spawn(move || done.send(act(&group)));
+    came
+}
+
+fn syncs(group: &Arc<Syncing>) -> mpsc::Receiver<bool> {
+    let point = group.written();
+    does(group, move |group| group.sync_to(point).is_ok())
+}
+
+#[test]
+fn who_waits_at_the_end_for_a_segment_to_go_that_somebody_syncs_still_comes_back() {
+    for fails in [None, Some((Job::Sync(1), io::ErrorKind::Other))] {
+        let (group, disk) = group();
+        open(&group, 1);
+        rest(&group);
+        disk.hold(true);
+        disk.lock().fails = fails.clone();
+        group.wrote(1).unwrap();
+        let leads = syncs(&group);
+        disk.wait_until(|does| does.doing == [Job::Sync(1)]);
+        open(&group, 2);
+        group.wrote(1).unwrap();
+        group.forget(2);
+        let (waits, ends) = (syncs(&group), does(&group, Syncing::stop));
+        while !group.lock().is_stopped {
+            thread::yield_now();
+        }
+        disk.hold(false);
+        ends.recv_timeout(PATIENCE).unwrap();
+        assert_eq!(waits.recv_timeout(PATIENCE), Ok(fails.is_none()));
+        let led = leads.recv_timeout(PATIENCE).unwrap();
+        assert!(led || fails.is_some());
+        let is_gone = disk.lock().done.iter().any(|(_, job)| *job == Job::Remove(1));
+        assert_eq!(is_gone, fails.is_none());
+    }
+}
+
+#[test]
+fn what_goes_after_the_end_is_removed_by_whoever_waits_for_it() {
+    let (group, disk) = group();
+    open(&group, 1);
+    rest(&group);
+    group.stop();
+    group.wrote(1).unwrap();
+    open(&group, 2);
+    group.wrote(1).unwrap();
+    group.forget(2);
+    assert_eq!(syncs(&group).recv_timeout(PATIENCE), Ok(true));
+    let last: Vec<Job> = disk.others().split_off(1);
+    assert_eq!(last, [Job::Remove(1), Job::Names(0), Job::Sync(2)]);
+}
+
+#[test]
+fn who_waits_for_what_nobody_needs_any_more_is_told_so_at_once() {
+    let (group, disk) = group();
+    disk.hold(true);
+    open(&group, 1);
+    disk.wait_until(|does| does.doing == [Job::Names(0)]);
+    let waits = syncs(&group);
+    open(&group, 2);
+    group.forget(2);
+    assert_eq!(waits.recv_timeout(PATIENCE), Ok(true));
+    let (waits, lets_go) = (syncs(&group), does(&group, |group| group.let_go()));
+    assert_eq!(waits.recv_timeout(PATIENCE), Ok(true), "before the disk goes on");
+    disk.hold(false);
+    lets_go.recv_timeout(PATIENCE).unwrap();
 }
 
 fn header() -> Header {
