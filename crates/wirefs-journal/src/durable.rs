@@ -9,9 +9,15 @@
 //! what is younger; it leads then, and the others who wait wait for it.
 //!
 //! Segments come to the disk in order: nothing of one is handed to it before all of those before it are there. So a machine that loses power
-//! has the beginning of the journal, and no segment behind a torn one. Nor behind one that nobody needed any more before the disk had it: that
-//! is not brought there, but removed first, and its name with it. One that the disk has is removed once it also has what was noted since. One sync is under way at a time, so that nobody believes a file
-//! whose failure the system has told somebody else.
+//! has all of the first segments, any part of the next one, and nothing behind that: what is under way within a segment gets there in any
+//! order. Nor is anything behind one that nobody needed any more before the disk had it: that is not brought there, but removed first, and
+//! its name with it.
+//!
+//! A segment that the disk has is removed once it also has what was noted since. Those before one that it does not have cannot wait for that:
+//! what was noted is behind that one. That their number is gone says then that the server has answered them
+//! ([`Survey::has_answers`](crate::Survey::has_answers)).
+//!
+//! One sync is under way at a time, so that nobody believes a file whose failure the system has told somebody else.
 
 use crate::limits::{BEGUN_BYTES, UNSYNCED_SEGMENTS_MAX};
 use std::collections::VecDeque;
@@ -82,7 +88,7 @@ pub struct Durable {
     /// The first that is needed, and the first that is there.
     needed: u64,
     there: u64,
-    /// Before they go, the disk has all up to here: what was noted in them was noted once more.
+    /// Before they go, the disk has all up to here, where none of them is torn: what was noted in them was noted once more.
     noted: Point,
     /// Those below were not whole on the disk when nobody needed them any more. The disk knows that all below the other are gone.
     torn: u64,

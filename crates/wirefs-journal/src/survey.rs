@@ -154,9 +154,11 @@ impl Survey {
         self.last + 1
     }
 
-    /// Whether the server has answered anything, so that it must know the session's numbers.
+    /// Whether the server has answered anything, so that it must know the session's numbers. It has where the first segment is gone, though
+    /// a power cut may have taken what was noted of that.
     pub fn has_answers(&self) -> bool {
-        self.answered > 1 || self.forget > 1
+        let is_first_gone = self.header.as_ref().is_some_and(|header| header.segment > 1);
+        self.answered > 1 || self.forget > 1 || is_first_gone
     }
 }
 

@@ -1,6 +1,6 @@
 use super::*;
 use proptest::prelude::*;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Does all that there is to do before anybody waits.
 fn run_early(durable: &mut Durable) -> Vec<Job> {
@@ -200,6 +200,7 @@ enum Step {
     Made,
     Wrote(u64),
     Forget(u64),
+    LetGo(u64),
     Early,
     Waits,
     Done(prop::sample::Index),
@@ -210,6 +211,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => Just(Step::Made),
         4 => (1..BEGUN_BYTES).prop_map(Step::Wrote),
         1 => (0..6_u64).prop_map(Step::Forget),
+        1 => (1..4_u64).prop_map(Step::LetGo),
         4 => Just(Step::Early),
         2 => Just(Step::Waits),
         4 => any::<prop::sample::Index>().prop_map(Step::Done),
@@ -223,8 +225,11 @@ struct Disk {
     segments: BTreeMap<u64, Written>,
     named: u64,
     needed: u64,
-    /// The last point of what nobody needs.
+    /// The last point of what nobody needs, and of what was noted before that.
     forgotten: u64,
+    noted: u64,
+    /// Those that it did not have when nobody needed them any more.
+    torn: BTreeSet<u64>,
     /// Removed, and whether the disk may have it all the same when its machine loses power.
     removed: BTreeMap<u64, Written>,
     under_way: Vec<(Job, u64)>,
@@ -273,7 +278,13 @@ impl Disk {
             }
             Job::Remove(number) => {
                 prop_assert!(*number < self.needed && !under_way(&Job::Sync(*number)) && !under_way(&job));
-                prop_assert_eq!(self.segments.keys().next(), Some(number), "from the front");
+                prop_assert!(
+                    self.segments.keys().next().is_none_or(|first| first >= number),
+                    "from the front"
+                );
+                let may_wait =
+                    self.segments.range(..self.needed).all(|(number, _)| !self.torn.contains(number));
+                prop_assert!(!may_wait || self.has() >= self.noted, "what was noted is not there yet");
                 0
             }
             Job::Names(_) => self.segments.keys().next().copied().unwrap_or(0),
@@ -324,7 +335,20 @@ proptest! {
                     disk.needed = disk.needed.max(made.saturating_sub(back));
                     let gone = disk.segments.range(..disk.needed).next_back();
                     disk.forgotten = gone.map_or(disk.forgotten, |(_, segment)| segment.last);
+                    disk.noted = durable.written().0;
+                    let gone = disk.segments.range(..disk.needed);
+                    let torn = gone.filter(|(_, segment)| segment.certain < segment.last);
+                    disk.torn.extend(torn.map(|(number, _)| *number));
                     durable.forget(disk.needed);
+                }
+                Step::LetGo(skipped) => {
+                    durable.let_go();
+                    disk.removed.append(&mut disk.segments);
+                    (disk.forgotten, disk.noted) = (durable.written().0, durable.written().0);
+                    made += skipped;
+                    disk.needed = made;
+                    durable.made(made);
+                    disk.segments.insert(made, Written { last: durable.written().0, certain: 0 });
                 }
                 Step::Early => {
                     if let Some(job) = durable.early() {

@@ -91,3 +91,10 @@ fn whether_the_server_has_answered_is_known() {
     assert!(answered(&[record(1, "one"), Entry::Answered(2)]));
     assert!(answered(&[record(1, "one"), Entry::Forget(2)]));
 }
+
+#[test]
+fn a_journal_whose_first_segment_is_gone_was_answered_though_nothing_says_so() {
+    let mut survey = Survey::default();
+    take(&mut survey, 2, written(2, &[record(7, "seven")]).0);
+    assert!(survey.has_answers() && survey.answered == 0 && survey.damage.is_none());
+}
