@@ -19,7 +19,7 @@
 //!
 //! One sync is under way at a time, so that nobody believes a file whose failure the system has told somebody else.
 
-use crate::limits::{BEGUN_BYTES, UNSYNCED_SEGMENTS_MAX};
+use crate::limits::{BEGUN_BYTES, BEHIND_SEGMENTS_MAX};
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -151,9 +151,10 @@ impl Durable {
         self.synced
     }
 
-    /// Whether so much was written that the disk does not have that it has to have some first.
+    /// Whether so much is left for the disk to sync or to remove that it has to do some of it before more is changed.
     pub fn is_behind(&self) -> bool {
-        self.segments.len() > UNSYNCED_SEGMENTS_MAX && !self.has_failed
+        let unneeded = usize::try_from(self.needed.saturating_sub(self.there)).unwrap_or(usize::MAX);
+        self.segments.len().saturating_add(unneeded) > BEHIND_SEGMENTS_MAX && !self.has_failed
     }
 
     /// Whether the file of a segment is to stay open: there is a job for it yet.

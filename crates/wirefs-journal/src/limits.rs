@@ -7,9 +7,10 @@ pub const SEGMENT_BYTES: u64 = 16 * 1024 * 1024;
 /// So many bytes are written to a segment before the disk is told to begin with them: as few as cost nothing, since who waits waits for the
 /// rest.
 pub const BEGUN_BYTES: u64 = 4 * 1024 * 1024;
-/// Segments of which the local disk may not have all, at most, with the one that is written to: who needs another one waits for the disk. At
-/// 1 Gbit/s they go in half that time by themselves, because the server's disk has them.
-pub const UNSYNCED_SEGMENTS_MAX: usize = 64;
+/// Segments of which the local disk may not have all, or that it has yet to remove, at most, before whoever changes something waits for it.
+/// They are 1 GiB: as much as a disk may be late by, and more than a line of 1 Gbit/s brings to a server in the 5 s after which it is asked
+/// whether its disk has it.
+pub const BEHIND_SEGMENTS_MAX: usize = 64;
 /// The longest record or note, in bytes: a message without its size word.
 pub const BODY_BYTES_MAX: usize = MESSAGE_BYTES_MAX;
 /// The longest name in a header (of the server, its directory, the source as the user wrote it), in bytes.

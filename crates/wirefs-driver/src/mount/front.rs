@@ -8,6 +8,7 @@ use wirefs_fuse::{FileSystem, Reading, Reply};
 impl FileSystem for Engine {
     fn call(&self, caller: Caller, call: Call<'_>, reply: Reply, reading: &Reading<'_>) {
         let id = reply.id();
+        self.keep_pace(reading, &call);
         self.drive_and_wait(reading, |state, now| {
             if !matches!(call, Call::Forget { .. }) {
                 state.waiting.insert(id, Waiting::Kernel { reply, pid: caller.pid });

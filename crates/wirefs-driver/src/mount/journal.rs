@@ -311,6 +311,16 @@ impl Journal {
         }
     }
 
+    /// Whether the disk is so far behind with the journal that whoever changes something waits for it.
+    pub(super) fn is_behind(&self) -> bool {
+        self.group.is_behind()
+    }
+
+    /// Waits while it is.
+    pub(super) fn keep_pace(&self) {
+        self.group.keep_pace();
+    }
+
     /// Leaves answers to the journal's thread.
     pub(super) fn hand_over(&self, point: Point, answers: Vec<Late>) {
         self.late.push(point, answers);

@@ -144,15 +144,25 @@ fn a_segment_that_is_forgotten_while_it_is_synced_stays_until_that_is_over() {
 }
 
 #[test]
-fn who_writes_waits_when_the_disk_is_far_behind() {
-    let mut durable = written(UNSYNCED_SEGMENTS_MAX as u64, 100);
+fn the_disk_is_behind_with_what_it_does_not_have_and_with_what_it_has_yet_to_remove() {
+    let max = BEHIND_SEGMENTS_MAX as u64;
+    let mut durable = written(max, 100);
     assert!(!durable.is_behind());
-    durable.made(UNSYNCED_SEGMENTS_MAX as u64 + 1);
+    durable.made(max + 1);
     assert!(durable.is_behind());
-    durable.early();
-    durable.done(&Job::Names(UNSYNCED_SEGMENTS_MAX as u64 + 1));
-    let job = durable.early().unwrap();
-    durable.done(&job);
+    durable.forget(max);
+    assert!(durable.is_behind(), "they are there still");
+    assert_eq!((durable.early(), durable.early()), (Some(Job::Names(max + 1)), Some(Job::Remove(1))));
+    assert!(durable.is_behind());
+    durable.done(&Job::Remove(1));
+    assert!(!durable.is_behind());
+
+    let mut durable = written(max + 1, 100);
+    for job in [Job::Names(max + 1), Job::Sync(1)] {
+        assert!(durable.is_behind());
+        assert_eq!(durable.early(), Some(job.clone()));
+        durable.done(&job);
+    }
     assert!(!durable.is_behind());
 }
 

@@ -2,7 +2,9 @@
 
 use super::{Engine, State};
 use crate::mount::journal::Journal;
+use wirefs_client::call::Call;
 use wirefs_client::{Client, Output};
+use wirefs_fuse::Reading;
 
 impl Engine {
     /// Does something with the journal, where there is one. When it fails, the core answers nothing early any more.
@@ -11,6 +13,16 @@ impl Engine {
             && !act(journal, &state.client)
         {
             self.journal_stops(state);
+        }
+    }
+
+    /// Waits, where a call is about to change something, while the local disk is far behind with what is journaled. Nobody else waits: the
+    /// core is free meanwhile.
+    pub(in crate::mount) fn keep_pace(&self, reading: &Reading<'_>, call: &Call<'_>) {
+        let journal = self.journal.as_ref().filter(|journal| is_change(call) && journal.is_behind());
+        if let Some(journal) = journal {
+            reading.hand_over();
+            journal.keep_pace();
         }
     }
 
@@ -43,4 +55,26 @@ impl Engine {
             _ => {}
         }
     }
+}
+
+/// Whether a call makes the journal longer by what it says itself.
+fn is_change(call: &Call<'_>) -> bool {
+    matches!(
+        call,
+        Call::Setattr { .. }
+            | Call::Mknod { .. }
+            | Call::Mkdir { .. }
+            | Call::Symlink { .. }
+            | Call::Unlink { .. }
+            | Call::Rmdir { .. }
+            | Call::Rename { .. }
+            | Call::Link { .. }
+            | Call::Create { .. }
+            | Call::Tmpfile { .. }
+            | Call::Write { .. }
+            | Call::Setxattr { .. }
+            | Call::Removexattr { .. }
+            | Call::Fallocate { .. }
+            | Call::CopyRange { .. }
+    )
 }

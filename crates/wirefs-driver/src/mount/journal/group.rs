@@ -81,20 +81,30 @@ impl Group {
         }
     }
 
-    /// A segment was made. Waits for the disk where that has far less than what was written.
+    /// A segment was made.
     ///
     /// # Errors
     /// The disk has failed.
     pub(super) fn opened(&self, number: u64, file: &Arc<File>) -> io::Result<()> {
         let mut state = self.lock();
-        while state.durable.is_behind() && !state.is_stopped {
-            state = self.progress(state);
-        }
         state.durable.made(number);
         state.files.insert(number, Arc::clone(file));
         state.close();
         self.work.notify_one();
         state.check()
+    }
+
+    /// Whether whoever changes something waits for the disk first.
+    pub(super) fn is_behind(&self) -> bool {
+        self.lock().durable.is_behind()
+    }
+
+    /// Waits while the disk is behind.
+    pub(super) fn keep_pace(&self) {
+        let mut state = self.lock();
+        while state.durable.is_behind() && !state.is_stopped {
+            state = self.progress(state);
+        }
     }
 
     /// So many bytes were written to the last segment.
@@ -131,19 +141,24 @@ impl Group {
         self.lock().check()
     }
 
-    /// Nothing of what was written is needed any more, and the caller removes all segments. No descriptor of them is left. A disk that
-    /// failed for lack of room is believed again.
+    /// Nothing of what was written is needed any more, and the caller removes all segments. No descriptor of them is left, but where the disk
+    /// does something with one just now. A disk that failed for lack of room is believed again.
     pub(super) fn let_go(&self) {
         let mut state = self.lock();
         state.durable.let_go();
-        self.progress.notify_all();
-        while state.is_busy || state.durable.is_used() {
-            state = self.progress(state);
-        }
         state.files.clear();
         if state.failure.take_if(|(kind, _)| is_full(*kind)).is_some() {
             state.durable.mended();
         }
+        self.progress.notify_all();
+    }
+
+    /// Removes a segment at once, for whoever has let go of all.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub(super) fn remove(&self, number: u64) -> io::Result<()> {
+        self.disk.remove(number)
     }
 
     /// Waits until no segment is there that nobody needs.
@@ -300,4 +315,4 @@ impl Drop for Syncing {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -167,8 +167,8 @@ impl Writer {
         self.gathered.clear();
         (self.answered, self.alone, self.file) = (below, None, None);
         group.let_go();
-        for (_, path) in segments(self.dir()).map_err(|error| self.cannot(error))?.into_iter().rev() {
-            std::fs::remove_file(path).map_err(|error| self.cannot(error))?;
+        for (number, _) in segments(self.dir()).map_err(|error| self.cannot(error))?.into_iter().rev() {
+            group.remove(number).map_err(|error| self.cannot(error))?;
         }
         self.live.forget(below);
         let turned = self.turn(boot, group);

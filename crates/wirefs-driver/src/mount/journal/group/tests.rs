@@ -3,7 +3,7 @@ use std::ops::Range;
 use std::sync::mpsc;
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
-use wirefs_journal::limits::{BEGUN_BYTES, SEGMENT_BYTES, UNSYNCED_SEGMENTS_MAX};
+use wirefs_journal::limits::{BEGUN_BYTES, BEHIND_SEGMENTS_MAX, SEGMENT_BYTES};
 use wirefs_op::FileId;
 use wirefs_op::message::version::{BootId, SessionId};
 
@@ -26,7 +26,7 @@ struct Does {
 
 /// A disk that is played. Segments know their number by their length.
 #[derive(Clone, Default)]
-struct Played(Arc<(Mutex<Does>, Condvar)>);
+pub(in super::super) struct Played(Arc<(Mutex<Does>, Condvar)>);
 
 impl Played {
     fn lock(&self) -> MutexGuard<'_, Does> {
@@ -40,9 +40,14 @@ impl Played {
         assert!(!waited.1.timed_out());
     }
 
-    fn hold(&self, is_held: bool) {
+    pub(in super::super) fn hold(&self, is_held: bool) {
         self.lock().is_held = is_held;
         self.0.1.notify_all();
+    }
+
+    /// What it has done.
+    pub(in super::super) fn has_done(&self, job: &Job) -> bool {
+        self.lock().done.iter().any(|(_, done)| done == job)
     }
 
     fn job(&self, job: Job) -> io::Result<()> {
@@ -109,7 +114,7 @@ impl Disk for Played {
 }
 
 /// A file that has no name and nobody else.
-fn segment(number: u64) -> Arc<File> {
+pub(in super::super) fn segment(number: u64) -> Arc<File> {
     let flags = rustix::fs::MemfdFlags::CLOEXEC;
     let file = File::from(rustix::fs::memfd_create("segment", flags).unwrap());
     file.set_len(number).unwrap();
@@ -337,8 +342,7 @@ fn who_waits_at_the_end_for_a_segment_to_go_that_somebody_syncs_still_comes_back
         assert_eq!(waits.recv_timeout(PATIENCE), Ok(fails.is_none()));
         let led = leads.recv_timeout(PATIENCE).unwrap();
         assert!(led || fails.is_some());
-        let is_gone = disk.lock().done.iter().any(|(_, job)| *job == Job::Remove(1));
-        assert_eq!(is_gone, fails.is_none());
+        assert_eq!(disk.has_done(&Job::Remove(1)), fails.is_none());
     }
 }
 
@@ -367,10 +371,13 @@ fn who_waits_for_what_nobody_needs_any_more_is_told_so_at_once() {
     open(&group, 2);
     group.forget(2);
     assert_eq!(waits.recv_timeout(PATIENCE), Ok(true));
-    let (waits, lets_go) = (syncs(&group), does(&group, |group| group.let_go()));
+    let waits = syncs(&group);
+    group.let_go();
     assert_eq!(waits.recv_timeout(PATIENCE), Ok(true), "before the disk goes on");
+    assert!(group.lock().files.is_empty());
     disk.hold(false);
-    lets_go.recv_timeout(PATIENCE).unwrap();
+    open(&group, 4);
+    assert_eq!(syncs(&group).recv_timeout(PATIENCE), Ok(true));
 }
 
 fn header() -> Header {
@@ -408,21 +415,42 @@ fn a_segment_for_which_there_is_no_room_takes_that_of_those_that_nobody_needs() 
 }
 
 #[test]
-fn who_writes_far_more_than_the_disk_takes_waits_for_it() {
+fn who_changes_far_more_than_the_disk_takes_waits_for_it_and_the_journal_never_does() {
     let (group, disk) = group();
     disk.hold(true);
-    let max = UNSYNCED_SEGMENTS_MAX as u64 + 1;
-    (1..=max).for_each(|number| open(&group, number));
-    let writer = {
-        let group = Arc::clone(&group);
-        thread::spawn(move || open(&group, max + 1))
+    let max = BEHIND_SEGMENTS_MAX as u64;
+    // The disk does nothing meanwhile, and comes back to whoever writes all the same.
+    (1..=max + 2).for_each(|number| open(&group, number));
+    assert!(group.is_behind() && disk.lock().done.is_empty());
+    let waits = {
+        let disk = disk.clone();
+        does(&group, move |group| {
+            group.keep_pace();
+            disk.has_done(&Job::Sync(2))
+        })
     };
     disk.wait_until(|does| !does.doing.is_empty());
-    assert!(group.lock().durable.is_behind() && !writer.is_finished());
     disk.hold(false);
-    writer.join().unwrap();
+    assert_eq!(waits.recv_timeout(PATIENCE), Ok(true), "as much as it was behind");
     rest(&group);
-    assert_eq!(group.lock().files.len(), 1);
+    assert_eq!((group.is_behind(), group.lock().files.len()), (false, 1));
+}
+
+#[test]
+fn who_waits_for_a_disk_that_is_behind_comes_back_when_it_fails_or_at_the_end() {
+    for fails in [true, false] {
+        let (group, disk) = group();
+        disk.hold(true);
+        disk.lock().fails = fails.then_some((Job::Names(0), io::ErrorKind::Other));
+        (1..=BEHIND_SEGMENTS_MAX as u64 + 2).for_each(|number| open(&group, number));
+        let waits = does(&group, |group| group.keep_pace());
+        disk.wait_until(|does| !does.doing.is_empty());
+        disk.hold(false);
+        if !fails {
+            group.stop();
+        }
+        waits.recv_timeout(PATIENCE).unwrap();
+    }
 }
 
 #[test]

@@ -1,6 +1,11 @@
 //! What is written, and what happens when it cannot be.
 
 use super::*;
+use crate::mount::engine::Engine;
+use wirefs_client::call::{Call, ROOT};
+use wirefs_fuse::Reading;
+use wirefs_journal::Job;
+use wirefs_journal::limits::BEHIND_SEGMENTS_MAX;
 use wirefs_op::Timestamp;
 use wirefs_op::message::version::BootId;
 
@@ -154,6 +159,34 @@ fn a_disk_that_fails_before_anybody_writes_again_is_told_to_whoever_asks() {
     journal.group.tidy();
     assert!(journal.status(0).failed.is_some() && !journal.is_whole() && !journal.is_full());
     assert!(!journal.record(141, write_to("later")) || !journal.write(|| 0), "whoever writes is told");
+}
+
+#[test]
+fn who_changes_something_waits_for_a_disk_that_is_behind_without_the_core_and_nobody_else_does() {
+    let stage = Stage::new();
+    let mut journal = stage.begin(1);
+    let disk = group::tests::Played::default();
+    disk.hold(true);
+    journal.group = Syncing::start(disk.clone()).unwrap();
+    for number in 1..=BEHIND_SEGMENTS_MAX as u64 + 2 {
+        journal.group.opened(number, &group::tests::segment(number)).unwrap();
+    }
+    let plan = stage.plan();
+    let carrier = plan.dial.dial().unwrap();
+    let session = SessionId([2; 16]);
+    let attached = crate::mount::handshake::shake_hands(carrier, session, &plan).unwrap();
+    let engine = Arc::new(Engine::new(&plan, session, &attached, None, Some(journal)));
+    let keeps_pace = |engine: &Engine, call| engine.keep_pace(&Reading::elsewhere(), &call);
+    keeps_pace(&engine, Call::Getattr { node: ROOT, handle: None });
+    let (done, came) = std::sync::mpsc::channel();
+    let (for_thread, its_disk) = (Arc::clone(&engine), disk.clone());
+    std::thread::spawn(move || {
+        keeps_pace(&for_thread, Call::Unlink { parent: ROOT, name: b"name" });
+        done.send(its_disk.has_done(&Job::Sync(2)))
+    });
+    assert!(engine.status(&stage.dir).journal.unwrap().failed.is_none());
+    disk.hold(false);
+    assert_eq!(came.recv_timeout(std::time::Duration::from_secs(60)), Ok(true));
 }
 
 #[test]
