@@ -4,6 +4,8 @@ use wirefs_op::limits::{LEDGER_MAX, MESSAGE_BYTES_MAX, REQUESTS_MAX};
 
 /// A segment is no longer than this, in bytes, but for the record that it begins with.
 pub const SEGMENT_BYTES: u64 = 16 * 1024 * 1024;
+/// A disk has these, in bytes, or has not: what it was not given of a new file is zeros.
+pub const SECTOR_BYTES: usize = 512;
 /// So many bytes are written to a segment before the disk is told to begin with them: as few as cost nothing, since who waits waits for the
 /// rest.
 pub const BEGUN_BYTES: u64 = 4 * 1024 * 1024;

@@ -2,6 +2,7 @@
 
 use crate::entry::{self, Entry, HEAD_BYTES, MARK, Spot};
 use crate::header::{Header, HeaderFault};
+use crate::limits::SECTOR_BYTES;
 use bytes::Bytes;
 
 /// What stands behind the last whole entry.
@@ -20,6 +21,8 @@ pub enum Rest {
         at: u64,
         /// What is whole behind it. It may not be carried out: what comes before it is lost.
         behind: Vec<Entry>,
+        /// Some of what is not there is zeros, as where a machine lost power before its disk had all.
+        is_hole: bool,
     },
 }
 
@@ -59,16 +62,30 @@ fn rest(segment: &Bytes, salt: u32, at: u64) -> Rest {
     }
     let mut behind = Vec::new();
     let mut skipped = 1;
+    let mut end = tail.len();
     while let Some(found) = next_mark(tail, skipped) {
         match entry::at(segment, Spot { salt, offset: at + found as u64 }) {
             Some((entry, length)) => {
+                end = end.min(found);
                 behind.push(entry);
                 skipped = found + length;
             }
             None => skipped = found + 1,
         }
     }
-    if behind.is_empty() { Rest::Torn { at } } else { Rest::Corrupt { at, behind } }
+    if behind.is_empty() {
+        return Rest::Torn { at };
+    }
+    let missing = tail.get(..end).unwrap_or_default();
+    Rest::Corrupt { at, behind, is_hole: has_hole(missing, segment.len() - tail.len()) }
+}
+
+/// Whether there are sectors in these bytes, which begin at a place in their segment, that a disk was never given: it takes each as a whole.
+fn has_hole(missing: &[u8], at: usize) -> bool {
+    let to_next = SECTOR_BYTES - at % SECTOR_BYTES;
+    let Some((first, sectors)) = missing.split_at_checked(to_next) else { return false };
+    let mut sectors = std::iter::once(first).chain(sectors.chunks_exact(SECTOR_BYTES));
+    sectors.any(|sector| sector.iter().all(|&byte| byte == 0))
 }
 
 /// Where from `start` on an entry may begin.

@@ -49,6 +49,8 @@ pub struct Survey {
     last: u64,
     /// A torn end, which is damage if more was written behind it.
     torn: Option<Damage>,
+    /// The damage is a hole in the last segment that has anything.
+    has_hole: bool,
 }
 
 impl Survey {
@@ -72,7 +74,9 @@ impl Survey {
         if !is_next || header.session != first.session {
             self.is_damaged(number, 0);
         }
-        if let Some(torn) = self.torn.take().filter(|_| !entries.is_empty() || rest != Rest::Blank) {
+        let has_any = !entries.is_empty() || rest != Rest::Blank;
+        self.has_hole &= !has_any;
+        if let Some(torn) = self.torn.take().filter(|_| has_any) {
             self.is_damaged(torn.segment, torn.at);
         }
         self.next = Some(number + 1);
@@ -83,7 +87,8 @@ impl Survey {
         match rest {
             Rest::Blank => {}
             Rest::Torn { at } => self.torn = Some(Damage { segment: number, at }),
-            Rest::Corrupt { at, behind } => {
+            Rest::Corrupt { at, behind, is_hole } => {
+                self.has_hole = is_hole && self.damage.is_none();
                 self.is_damaged(number, at);
                 for entry in behind {
                     self.entry(number, entry, &mut taken);
@@ -91,6 +96,15 @@ impl Survey {
             }
         }
         Ok(taken)
+    }
+
+    /// All segments were taken, in this run of the kernel. In another one a machine may have lost power while its disk was given the last of
+    /// what was written, which it takes in any order: a hole there is the end. Nobody was promised what is behind it.
+    pub fn ended(&mut self, run: u64) {
+        let is_anothers = self.header.as_ref().is_some_and(|header| header.run != run);
+        if is_anothers && std::mem::take(&mut self.has_hole) {
+            (self.damage, self.behind) = (None, 0);
+        }
     }
 
     fn is_damaged(&mut self, segment: u64, at: u64) {

@@ -66,7 +66,33 @@ fn what_stands_behind_a_damaged_record_is_told_and_kept_apart() {
     segment[starts[1] + HEAD_BYTES] ^= 0x40;
     let scan = read(segment);
     assert_eq!(scan.entries, entries[..1]);
-    assert_eq!(scan.rest, Rest::Corrupt { at: starts[1] as u64, behind: entries[2..].to_vec() });
+    assert_eq!(
+        scan.rest,
+        Rest::Corrupt { at: starts[1] as u64, behind: entries[2..].to_vec(), is_hole: false }
+    );
+}
+
+#[test]
+fn a_hole_is_told_from_bytes_that_are_wrong() {
+    let text = |number: u64| record(number, vec![b'x'; 3 * SECTOR_BYTES]);
+    let entries = [text(1), text(2), text(3), text(4)];
+    let (segment, starts) = written(1, &entries);
+    let is_hole = |damaged: Vec<u8>| match read(damaged).rest {
+        Rest::Corrupt { is_hole, behind, .. } if behind.last() == entries.last() => is_hole,
+        rest => panic!("{rest:?}"),
+    };
+    let sectors = starts[1] / SECTOR_BYTES..starts[3] / SECTOR_BYTES;
+    for (first, last) in sectors.clone().flat_map(|first| (first..sectors.end).map(move |last| (first, last)))
+    {
+        let mut holed = segment.clone();
+        holed[first * SECTOR_BYTES..(last + 1) * SECTOR_BYTES].fill(0);
+        assert!(is_hole(holed), "{first} to {last}");
+    }
+    for at in starts[0]..starts[3] {
+        let mut wrong = segment.clone();
+        wrong[at] ^= 1;
+        assert!(!is_hole(wrong), "{at}");
+    }
 }
 
 #[test]
@@ -77,7 +103,10 @@ fn a_record_that_holds_a_segment_is_not_taken_for_one() {
     let (mut segment, starts) = written(1, &entries);
     segment[starts[0]] ^= 1;
     let scan = read(segment);
-    assert_eq!(scan.rest, Rest::Corrupt { at: starts[0] as u64, behind: entries[1..].to_vec() });
+    assert_eq!(
+        scan.rest,
+        Rest::Corrupt { at: starts[0] as u64, behind: entries[1..].to_vec(), is_hole: false }
+    );
 }
 
 #[test]
@@ -139,7 +168,7 @@ proptest! {
         prop_assert_eq!(&scan.entries, &entries[..whole]);
         let expected = &entries[whole + 1..];
         match scan.rest {
-            Rest::Corrupt { at, behind } => {
+            Rest::Corrupt { at, behind, .. } => {
                 prop_assert_eq!(at, starts[whole] as u64);
                 prop_assert_eq!(behind, expected);
             }

@@ -1,5 +1,6 @@
 use super::*;
 use crate::header::tests::header;
+use crate::limits::SECTOR_BYTES;
 use crate::segment::scan;
 use crate::segment::tests::{record, written};
 use bytes::Bytes;
@@ -49,6 +50,51 @@ fn a_torn_end_is_no_damage_unless_more_was_written_behind_it() {
     assert_eq!(survey.damage, None);
     let (second, _) = written(2, &[record(3, "three")]);
     assert_eq!(numbers(&take(&mut survey, 2, second).behind), [3]);
+}
+
+/// A segment with a hole between these changes and those.
+fn holed(number: u64, before: u64, behind: u64) -> Vec<u8> {
+    let lost = record(before + 1, vec![b'x'; 3 * SECTOR_BYTES]);
+    let (mut segment, starts) =
+        written(number, &[record(before, "before"), lost, record(behind, "behind"), Entry::Answered(before)]);
+    let first = starts[1] / SECTOR_BYTES + 1;
+    segment[first * SECTOR_BYTES..][..SECTOR_BYTES].fill(0);
+    segment
+}
+
+#[test]
+fn a_hole_at_the_end_of_another_run_of_the_kernel_is_where_power_was_lost_and_no_damage() {
+    let run = header(1).run;
+    for (now, is_cut) in [(run + 1, true), (run, false)] {
+        let mut survey = Survey::default();
+        take(&mut survey, 1, written(1, &[record(1, "one"), record(2, "two")]).0);
+        let taken = take(&mut survey, 2, holed(2, 3, 5));
+        assert_eq!((numbers(&taken.records), numbers(&taken.behind)), (vec![3], vec![5]));
+        // A segment that was made and never written to, and one of which the disk has not even the beginning.
+        take(&mut survey, 3, written(3, &[]).0);
+        take(&mut survey, 4, vec![0; 100]);
+        survey.ended(now);
+        assert_eq!((survey.damage.is_none(), survey.behind), (is_cut, u64::from(!is_cut)));
+        assert_eq!((survey.needed_from(0).0, survey.answered, survey.end()), (3, 3, 6));
+    }
+}
+
+#[test]
+fn a_hole_with_more_behind_it_than_its_segment_and_bytes_that_are_wrong_are_damage() {
+    let now = header(1).run + 1;
+    let mut survey = Survey::default();
+    take(&mut survey, 1, holed(1, 1, 3));
+    take(&mut survey, 2, written(2, &[record(4, "four")]).0);
+    survey.ended(now);
+    assert_eq!((survey.damage.map(|damage| damage.segment), survey.behind), (Some(1), 2));
+
+    let mut survey = Survey::default();
+    let (mut wrong, starts) = written(1, &[record(1, "one"), record(2, "two")]);
+    wrong[starts[0] + 5] ^= 1;
+    take(&mut survey, 1, wrong);
+    take(&mut survey, 2, holed(2, 3, 5));
+    survey.ended(now);
+    assert_eq!((survey.damage.map(|damage| damage.segment), survey.behind), (Some(1), 3));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The journal of a mount: its entries, and how many of them the local disk has.
 
 use bytes::Bytes;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use wirefs_client::call::{Answer, CallId};
 use wirefs_client::{Note, Said};
 use wirefs_journal::bring::nanos;
@@ -33,10 +33,11 @@ pub(crate) struct Journal {
     /// What the disk has for certain: so many entries of each segment, and the names up to one.
     certain: BTreeMap<u64, usize>,
     named: u64,
-    /// The first segment that is needed; those that were removed since names were brought to the disk, and those that are torn.
+    /// The first segment that is needed; those that were removed since names were brought to the disk; those that are torn, and how many of
+    /// their entries are before that.
     needed: u64,
     removed: Vec<Placed>,
-    torn: BTreeSet<u64>,
+    torn: BTreeMap<u64, usize>,
     /// All up to here was promised to be there.
     pub(super) promised: Point,
     /// It syncs something that nobody waits for yet.
@@ -69,7 +70,7 @@ impl Journal {
             named: 0,
             needed: 0,
             removed: Vec::new(),
-            torn: BTreeSet::new(),
+            torn: BTreeMap::new(),
             promised: Point::default(),
             is_early: false,
             waiting: Vec::new(),
@@ -207,32 +208,28 @@ impl Journal {
             all.splice(..0, self.removed.drain(..));
         }
         let (mut is_behind, mut first, mut is_broken) = (false, None, false);
-        let mut count = BTreeMap::new();
+        let mut kept = Vec::new();
         for run in all.chunk_by(|one, next| one.segment == next.segment) {
             let segment = run.first().map_or(0, |first| first.segment);
             let certain = self.certain.get(&segment).copied().filter(|_| segment <= self.named).unwrap_or(0);
-            // What is behind one that is not whole was never handed to the disk.
-            let unsure = if is_behind { 0 } else { run.len().saturating_sub(certain) };
-            let kept = certain + (lost / 2 % (unsure + 1) as u64) as usize;
-            count.insert(segment, kept);
-            if kept < run.len() {
-                self.torn.insert(segment);
+            // What is behind a segment that is not whole was never handed to the disk; of that one itself any part may be there.
+            let may_be_there = |at: usize| !is_behind && lost >> (1 + at) & 1 == 1;
+            let is_kept: Vec<bool> = (0..run.len()).map(|at| at < certain || may_be_there(at)).collect();
+            let whole = is_kept.iter().take_while(|is_kept| **is_kept).count();
+            if whole < run.len() {
+                self.torn.insert(segment, whole);
             }
             is_behind |= certain < run.len();
             if segment >= self.needed {
-                let gone = run.get(kept..).unwrap_or_default().iter();
+                let gone = run.get(whole..).unwrap_or_default().iter();
                 is_broken |= gone.clone().any(|placed| placed.point <= self.promised);
                 let records = gone.filter(|placed| matches!(placed.entry, Entry::Record(_)));
                 first = first.or(records.map(|placed| placed.step).min());
             }
+            kept.extend(is_kept);
         }
-        all.retain(|placed| match count.get_mut(&placed.segment) {
-            Some(left) if *left > 0 => {
-                *left -= 1;
-                true
-            }
-            _ => false,
-        });
+        let mut kept = kept.into_iter();
+        all.retain(|_| kept.next().unwrap_or_default());
         self.entries = all;
         (first, is_broken)
     }
@@ -242,12 +239,20 @@ impl Journal {
         let (mut survey, mut records) = (Survey::default(), Vec::new());
         for run in self.entries.chunk_by(|one, next| one.segment == next.segment) {
             let segment = run.first().map_or(0, |first| first.segment);
-            let entries = run.iter().map(|placed| placed.entry.clone()).collect();
+            let mut entries: Vec<Entry> = run.iter().map(|placed| placed.entry.clone()).collect();
             let header = Header { segment, ..self.header.clone() };
-            let rest = if self.torn.contains(&segment) { Rest::Torn { at: 0 } } else { Rest::Blank };
+            let rest = match self.torn.get(&segment) {
+                None => Rest::Blank,
+                Some(whole) => match entries.split_off(entries.len().min(*whole)) {
+                    behind if behind.is_empty() => Rest::Torn { at: 0 },
+                    behind => Rest::Corrupt { at: 0, behind, is_hole: true },
+                },
+            };
             let scan = Scan { header, entries, rest };
             records.extend(survey.take(segment, Ok(scan)).unwrap_or_default().records);
         }
+        // Only a machine that lost power leaves a hole, and another run of the kernel reads it.
+        survey.ended(self.header.run + 1);
         (survey, records)
     }
 

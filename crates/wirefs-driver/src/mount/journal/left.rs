@@ -1,5 +1,6 @@
 //! What earlier mounts left: the journals that no process uses.
 
+use super::kernel_run;
 use super::place::{Claim, directories, segments};
 use bytes::Bytes;
 use std::fs::File;
@@ -118,6 +119,7 @@ impl Left {
             // One segment at a time is in memory.
             drop(survey.take(number, read(&path)?)?);
         }
+        survey.ended(kernel_run());
         Ok(Left { dir: dir.to_path_buf(), claim: None, survey })
     }
 

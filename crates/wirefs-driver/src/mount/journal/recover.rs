@@ -355,7 +355,8 @@ pub(super) fn keep_aside(
                 quarantine.keep(record, &unfit.to_string())?;
             }
         }
-        for record in &taken.behind {
+        // None where power was lost: nobody was promised anything of it.
+        for record in taken.behind.iter().filter(|_| left.survey.behind > 0) {
             quarantine.keep(record, "it stands behind a damaged place of the journal")?;
         }
     }

@@ -1,6 +1,7 @@
 //! What an earlier mount left comes to the server, once and in order, or stays.
 
 use super::*;
+use wirefs_journal::entry::{EntryKind, Spot, head};
 use wirefs_journal::{Outcome, Unfit};
 use wirefs_op::FileId;
 use wirefs_op::message::version::BootId;
@@ -108,6 +109,35 @@ fn a_torn_end_is_cut() {
     std::fs::write(&path, bytes).unwrap();
     let brought = brought(&stage);
     assert_eq!((stage.server.numbers(), brought.aside, brought.damage), (vec![1, 2], 0, None));
+}
+
+/// The bytes of a segment with these changes, which another run of the kernel wrote, and where each of them begins.
+fn of_another_run(header: &Header, changes: &[(u64, Frame)]) -> (Vec<u8>, Vec<usize>) {
+    let mut segment = Header { run: header.run ^ 1, ..header.clone() }.encode();
+    let (_, _, salt) = Header::decode(&segment).unwrap();
+    let mut starts = Vec::new();
+    for (number, frame) in changes {
+        starts.push(segment.len());
+        let (body, offset) = (frame.to_body(), segment.len() as u64);
+        segment.extend_from_slice(&head(EntryKind::Record, *number, &[&body], Spot { salt, offset }));
+        segment.extend_from_slice(&body);
+    }
+    (segment, starts)
+}
+
+// S-5
+#[test]
+fn a_hole_in_what_was_not_synced_when_power_was_lost_is_the_end_and_no_damage() {
+    let stage = Stage::new();
+    let dir = stage.left(1, &[(1, "one")]);
+    let header = left::Left::own(&dir).unwrap().header().unwrap().clone();
+    let large = |number: u64| (number, write_bytes("large", Bytes::from(vec![b'x'; 4096])));
+    let (mut bytes, starts) = of_another_run(&header, &[large(1), large(2), large(3), large(4)]);
+    bytes[starts[2] + 1000..starts[2] + 3000].fill(0);
+    std::fs::write(segment(&dir, 1), bytes).unwrap();
+    let brought = brought(&stage);
+    assert_eq!((stage.server.numbers(), brought.aside, brought.damage), (vec![1, 2], 0, None));
+    assert!(stage.kept().is_empty());
 }
 
 #[test]
