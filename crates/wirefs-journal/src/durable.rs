@@ -57,8 +57,8 @@ pub enum Turn {
 #[derive(Clone, Copy, Debug)]
 struct Segment {
     number: u64,
-    /// The last that was written to it.
-    last: Point,
+    /// All that was written to it is before this.
+    end: Point,
     /// Bytes that were written to it.
     bytes: u64,
     /// As many of them are on their way to the disk, or there.
@@ -102,21 +102,21 @@ impl Durable {
     /// A segment was made: what follows is written to it. Numbers count up by one, but for those that are skipped after all was let go of.
     pub fn made(&mut self, number: u64) {
         self.written.0 += 1;
-        if self.segments.back().is_some_and(|last| last.last <= self.synced) {
+        if self.segments.back().is_some_and(|last| last.end <= self.synced) {
             self.segments.pop_back();
         }
         if self.made == 0 || self.there > self.made {
             (self.needed, self.there) = (number, number);
         }
         self.made = number;
-        self.segments.push_back(Segment { number, last: self.written, bytes: 0, begun: 0 });
+        self.segments.push_back(Segment { number, end: self.written, bytes: 0, begun: 0 });
     }
 
     /// So many bytes were written to the last segment.
     pub fn wrote(&mut self, bytes: u64) {
         self.written.0 += 1;
         if let Some(last) = self.segments.back_mut() {
-            last.last = self.written;
+            last.end = self.written;
             last.bytes += bytes;
         }
     }
@@ -126,8 +126,8 @@ impl Durable {
         self.needed = self.needed.max(below.min(self.made));
         self.noted = self.written;
         while let Some(first) = self.segments.front().filter(|first| first.number < self.needed) {
-            if first.last > self.synced {
-                (self.synced, self.torn) = (first.last, first.number + 1);
+            if first.end > self.synced {
+                (self.synced, self.torn) = (first.end, first.number + 1);
             }
             self.segments.pop_front();
         }
@@ -186,7 +186,7 @@ impl Durable {
     }
 
     /// The same, of what it takes to remove what nobody needs.
-    pub fn last(&mut self) -> Option<Job> {
+    pub fn tidy(&mut self) -> Option<Job> {
         let job = self.next_unneeded()?;
         self.take(&job);
         Some(job)
@@ -223,8 +223,7 @@ impl Durable {
             self.synced = self.synced.max(under_way.goal);
             self.gone = self.gone.max(under_way.gone);
         }
-        while self.segments.len() > 1 && self.segments.front().is_some_and(|first| first.last <= self.synced)
-        {
+        while self.segments.len() > 1 && self.segments.front().is_some_and(|first| first.end <= self.synced) {
             self.segments.pop_front();
         }
     }
@@ -245,7 +244,7 @@ impl Durable {
 
     /// The oldest segment of which the disk may not have all.
     fn first(&self) -> Option<Segment> {
-        self.segments.iter().find(|segment| segment.last > self.synced).copied()
+        self.segments.iter().find(|segment| segment.end > self.synced).copied()
     }
 
     fn next_early(&self) -> Option<Job> {
@@ -304,8 +303,8 @@ impl Durable {
             }
             Job::Sync(number) => {
                 let found = self.segments.iter().find(|segment| segment.number == *number);
-                let Some(Segment { last, bytes, .. }) = found.copied() else { return };
-                self.under_way = Some(UnderWay { job: job.clone(), goal: last, gone: 0 });
+                let Some(Segment { end, bytes, .. }) = found.copied() else { return };
+                self.under_way = Some(UnderWay { job: job.clone(), goal: end, gone: 0 });
                 self.begun(*number, bytes);
             }
         }

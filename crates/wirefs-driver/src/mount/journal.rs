@@ -56,7 +56,7 @@ pub struct JournalStatus {
     pub figures: Figures,
     /// Why nothing more is written to it.
     pub failed: Option<String>,
-    /// How often the local disk was waited for by an answer. What is synced before anybody waits is not counted.
+    /// How often answers waited for the local disk, whoever synced it. What is synced before anybody waits is not counted.
     pub syncs: u64,
     /// What servers of this source refused and is kept.
     pub kept: Vec<Kept>,

@@ -100,7 +100,7 @@ fn a_failure_that_nobody_waited_for_is_told_to_whoever_waits_next() {
     assert_eq!(job, Job::Sync(3));
     durable.failed(&job);
     assert_eq!((durable.turn(durable.written()), durable.turn(safe)), (Turn::Failed, Turn::Failed));
-    assert_eq!((durable.early(), durable.last()), (None, None));
+    assert_eq!((durable.early(), durable.tidy()), (None, None));
     durable.wrote(5);
     assert_eq!(durable.turn(durable.written()), Turn::Failed, "for good");
 }

@@ -174,7 +174,7 @@ impl Group {
         self.lock().durable.written()
     }
 
-    /// How often somebody waited for the disk, in system calls.
+    /// How often somebody had to wait until the disk had something.
     pub(super) fn waits(&self) -> u64 {
         self.lock().waits
     }
@@ -185,19 +185,21 @@ impl Group {
     /// The disk failed, now or before, whoever noticed: what it has is not known any more, and never will be.
     pub(super) fn sync_to(&self, point: Point) -> io::Result<()> {
         let mut state = self.lock();
+        let mut waits = 1;
         loop {
-            state = match state.durable.turn(point) {
+            let turn = state.durable.turn(point);
+            if matches!(turn, Turn::Wait | Turn::Lead(_)) {
+                state.waits += std::mem::take(&mut waits);
+            }
+            state = match turn {
                 Turn::Durable => return Ok(()),
                 Turn::Failed => return state.check().and(Err(io::ErrorKind::Other.into())),
-                Turn::Wait if state.has_ended => match state.durable.last() {
+                Turn::Wait if state.has_ended => match state.durable.tidy() {
                     Some(job) => self.carry_out(state, &job),
                     None => self.progress(state),
                 },
                 Turn::Wait => self.progress(state),
-                Turn::Lead(job) => {
-                    state.waits += 1;
-                    self.carry_out(state, &job)
-                }
+                Turn::Lead(job) => self.carry_out(state, &job),
             }
         }
     }
@@ -247,7 +249,7 @@ impl Group {
     fn work(&self) {
         let mut state = self.lock();
         loop {
-            let job = if state.is_stopped { state.durable.last() } else { state.durable.early() };
+            let job = if state.is_stopped { state.durable.tidy() } else { state.durable.early() };
             match job {
                 Some(job) => {
                     state.is_busy = true;

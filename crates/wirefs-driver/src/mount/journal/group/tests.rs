@@ -171,21 +171,25 @@ fn close_waits_for_one_segment_however_large_the_file_is() {
 
 #[test]
 fn what_was_written_is_synced_once_for_all_who_wait() {
-    let (group, _disk) = group();
+    let (group, disk) = group();
     open(&group, 1);
     rest(&group);
-    let waiters: Vec<_> = (0..8)
-        .map(|_| {
-            let group = Arc::clone(&group);
-            let point = group.written();
-            thread::spawn(move || group.sync_to(point).map_err(|error| error.kind()))
-        })
-        .collect();
-    waiters.into_iter().for_each(|waiter| assert_eq!(waiter.join().unwrap(), Ok(())));
-    assert_eq!(group.waits(), 1);
+    disk.hold(true);
+    group.wrote(1).unwrap();
+    let waiters: Vec<_> = (0..8).map(|_| syncs(&group)).collect();
+    disk.wait_until(|does| !does.doing.is_empty());
+    let until = Instant::now() + PATIENCE;
+    while group.waits() < 8 {
+        assert!(Instant::now() < until);
+        thread::yield_now();
+    }
+    disk.hold(false);
+    waiters.into_iter().for_each(|waiter| assert_eq!(waiter.recv_timeout(PATIENCE), Ok(true)));
+    assert_eq!(disk.others(), [Job::Names(0), Job::Sync(1)]);
     group.wrote(1).unwrap();
     group.sync_to(group.written()).unwrap();
-    assert_eq!(group.waits(), 2);
+    group.sync_to(group.written()).unwrap();
+    assert_eq!((group.waits(), disk.own()), (9, vec![Job::Sync(1)]));
 }
 
 #[test]
@@ -286,17 +290,23 @@ fn a_disk_without_room_is_told_from_a_broken_one_and_believed_again_when_all_was
 fn what_nobody_needs_is_not_synced_and_goes_with_its_last_descriptor_in_the_thread() {
     let (group, disk) = group();
     disk.hold(true);
+    let mut descriptors = Vec::new();
     for number in 1..=4 {
-        open(&group, number);
+        let file = segment(number);
+        group.opened(number, &file).unwrap();
         group.wrote(2 * BEGUN_BYTES).unwrap();
+        descriptors.push(Arc::downgrade(&file));
     }
     group.forget(4);
+    let are_open = || descriptors.iter().map(|file| file.strong_count() > 0).collect::<Vec<_>>();
+    assert_eq!(are_open(), [true; 4], "who forgets closes nothing");
     let files = || group.lock().files.keys().copied().collect::<Vec<_>>();
     assert_eq!(files(), [1, 2, 3, 4]);
     disk.hold(false);
     group.tidy();
     assert_eq!(files(), [4]);
     rest(&group);
+    assert_eq!(are_open(), [false, false, false, true]);
     let others = disk.others();
     assert_eq!(others.iter().filter(|job| matches!(job, Job::Remove(_))).count(), 3);
     let forgotten = [1, 2, 3].map(Job::Sync);
