@@ -20,6 +20,7 @@ impl Journal {
             self.is_early |= matches!(job, Job::Names(_) | Job::Sync(_));
             jobs.push(job);
         }
+        jobs.iter().for_each(|job| self.is_told(job));
         let count = |job: &Job| self.count_for(job);
         jobs.into_iter().map(|job| (job.clone(), count(&job))).collect()
     }

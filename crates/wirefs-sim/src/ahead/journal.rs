@@ -33,6 +33,8 @@ pub(crate) struct Journal {
     /// What the disk has for certain: so many entries of each segment, and the names up to one.
     certain: BTreeMap<u64, usize>,
     named: u64,
+    /// As many of each it was told to begin with.
+    begun: BTreeMap<u64, usize>,
     /// The first segment that is needed; those that were removed since names were brought to the disk; those that are torn, and how many of
     /// their entries are before that.
     needed: u64,
@@ -68,6 +70,7 @@ impl Journal {
             durable,
             certain: BTreeMap::new(),
             named: 0,
+            begun: BTreeMap::new(),
             needed: 0,
             removed: Vec::new(),
             torn: BTreeMap::new(),
@@ -112,6 +115,16 @@ impl Journal {
             Job::Names(_) => self.removed.len(),
             Job::Begin(..) | Job::Remove(_) => 0,
         }
+    }
+
+    /// The disk is told to do something, and may do it at once.
+    pub(super) fn is_told(&mut self, job: &Job) {
+        let told = match job {
+            Job::Begin(segment, bytes) => (*segment, (bytes.end / ENTRY_BYTES) as usize),
+            Job::Sync(segment) => (*segment, self.count(*segment)),
+            Job::Names(_) | Job::Remove(_) => return,
+        };
+        self.begun.insert(told.0, told.1);
     }
 
     pub(super) fn record(&mut self, number: u64, body: Bytes, step: usize) {
@@ -212,8 +225,9 @@ impl Journal {
         for run in all.chunk_by(|one, next| one.segment == next.segment) {
             let segment = run.first().map_or(0, |first| first.segment);
             let certain = self.certain.get(&segment).copied().filter(|_| segment <= self.named).unwrap_or(0);
-            // What is behind a segment that is not whole was never handed to the disk; of that one itself any part may be there.
-            let may_be_there = |at: usize| !is_behind && lost >> (1 + at) & 1 == 1;
+            // Any part of a segment that is not whole may be there; of what is behind it, only what the disk was told to write.
+            let begun = self.begun.get(&segment).copied().unwrap_or(0);
+            let may_be_there = |at: usize| (!is_behind || at < begun) && lost >> (1 + at) & 1 == 1;
             let is_kept: Vec<bool> = (0..run.len()).map(|at| at < certain || may_be_there(at)).collect();
             let whole = is_kept.iter().take_while(|is_kept| **is_kept).count();
             if whole < run.len() {
