@@ -10,13 +10,12 @@
 //!
 //! *Holds*: nothing is believed whose checksum is wrong; of a damaged journal all changes before the damage are had, in order, and none
 //! behind it is taken for one that may be carried out; a change that the server has carried out is never sent as a new one; what is
-//! under way is bounded.
+//! under way is bounded; nothing is taken for being on the disk that the disk was not told to have.
 //!
 //! *Never*: clocks, files, sockets, threads, randomness; a decision what is journaled, which is the client core's.
 //!
 //! *Drive it*: a mount asks [`Live`] where an entry stands, writes [`entry::head`] and the body there, and asks [`Durable`] what the disk
-//! is to do. Later [`scan`] reads a
-//! segment, [`Survey`] puts segments together, and [`Replay`] brings the changes to the server:
+//! is to do. Later [`scan`] reads a segment, [`Survey`] puts segments together, and [`Replay`] brings the changes to the server:
 //!
 //! ```
 //! use bytes::Bytes;
@@ -41,7 +40,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! *Proved by*: tests beside each module: segments cut anywhere, wrong in any byte; replays to a server that is played.
+//! *Proved by*: tests beside each module: segments cut anywhere, wrong in any byte; replays to a server that is played; a disk that does
+//! what it is told in any order. The simulation (`make sim AHEAD=1`): machines that lose power in the midst of any of it.
 
 pub mod bring;
 pub mod change;
