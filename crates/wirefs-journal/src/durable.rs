@@ -75,6 +75,32 @@ struct UnderWay {
     gone: u64,
 }
 
+/// Segments that nobody needs any more.
+#[derive(Clone, Copy, Debug, Default)]
+struct Going {
+    /// The first segment that is needed, and the first that is there.
+    needed: u64,
+    there: u64,
+    /// Before they go, the disk has all up to here, where none of them is torn: what was noted in them was noted once more.
+    noted: Point,
+    /// Those below were not whole on the disk when nobody needed them any more. The disk knows that all below the other are gone.
+    torn: u64,
+    gone: u64,
+    is_removing: bool,
+}
+
+impl Going {
+    /// Whether segments may be there that are torn: nothing behind them may get to the disk.
+    fn is_torn(&self) -> bool {
+        self.gone < self.torn
+    }
+
+    /// Whether all that are torn are removed, though the disk may not know it yet.
+    fn is_past_torn(&self) -> bool {
+        self.there >= self.torn
+    }
+}
+
 /// The machine.
 #[derive(Clone, Debug, Default)]
 pub struct Durable {
@@ -85,16 +111,8 @@ pub struct Durable {
     /// The last that was made, and the last whose name the disk has.
     made: u64,
     named: u64,
-    /// The first that is needed, and the first that is there.
-    needed: u64,
-    there: u64,
-    /// Before they go, the disk has all up to here, where none of them is torn: what was noted in them was noted once more.
-    noted: Point,
-    /// Those below were not whole on the disk when nobody needed them any more. The disk knows that all below the other are gone.
-    torn: u64,
-    gone: u64,
+    going: Going,
     under_way: Option<UnderWay>,
-    is_removing: bool,
     has_failed: bool,
 }
 
@@ -105,8 +123,8 @@ impl Durable {
         if self.segments.back().is_some_and(|last| last.end <= self.synced) {
             self.segments.pop_back();
         }
-        if self.made == 0 || self.there > self.made {
-            (self.needed, self.there) = (number, number);
+        if self.made == 0 || self.going.there > self.made {
+            (self.going.needed, self.going.there) = (number, number);
         }
         self.made = number;
         self.segments.push_back(Segment { number, end: self.written, bytes: 0, begun: 0 });
@@ -123,11 +141,11 @@ impl Durable {
 
     /// The segments below a number are not needed, of those that are full. What else they say was written once more before.
     pub fn forget(&mut self, below: u64) {
-        self.needed = self.needed.max(below.min(self.made));
-        self.noted = self.written;
-        while let Some(first) = self.segments.front().filter(|first| first.number < self.needed) {
+        self.going.needed = self.going.needed.max(below.min(self.made));
+        self.going.noted = self.written;
+        while let Some(first) = self.segments.front().filter(|first| first.number < self.going.needed) {
             if first.end > self.synced {
-                (self.synced, self.torn) = (first.end, first.number + 1);
+                (self.synced, self.going.torn) = (first.end, first.number + 1);
             }
             self.segments.pop_front();
         }
@@ -138,7 +156,7 @@ impl Durable {
         self.segments.clear();
         self.synced = self.written;
         let next = self.made + 1;
-        (self.named, self.needed, self.there, self.gone) = (self.made, next, next, next);
+        (self.named, self.going.needed, self.going.there, self.going.gone) = (self.made, next, next, next);
     }
 
     /// What was written so far.
@@ -153,13 +171,14 @@ impl Durable {
 
     /// Whether so much is left for the disk to sync or to remove that it has to do some of it before more is changed.
     pub fn is_behind(&self) -> bool {
-        let unneeded = usize::try_from(self.needed.saturating_sub(self.there)).unwrap_or(usize::MAX);
+        let unneeded =
+            usize::try_from(self.going.needed.saturating_sub(self.going.there)).unwrap_or(usize::MAX);
         self.segments.len().saturating_add(unneeded) > BEHIND_SEGMENTS_MAX && !self.has_failed
     }
 
     /// Whether the file of a segment is to stay open: there is a job for it yet.
     pub fn holds(&self, number: u64) -> bool {
-        number >= self.there && number < self.needed
+        number >= self.going.there && number < self.going.needed
             || self.segments.iter().any(|segment| segment.number == number)
     }
 
@@ -175,7 +194,7 @@ impl Durable {
 
     /// Whether segments are there that nobody needs, and that go.
     pub fn has_unneeded(&self) -> bool {
-        self.is_removing || self.there < self.needed && !self.has_failed
+        self.going.is_removing || self.going.there < self.going.needed && !self.has_failed
     }
 
     /// What is to be done before anybody waits for it. Whoever takes it says when it is [`Durable::done`], but for what is only begun.
@@ -212,8 +231,8 @@ impl Durable {
             Job::Begin(..) => return,
             Job::Remove(number) => {
                 // All may have been let go of meanwhile.
-                self.there = self.there.max(number + 1);
-                self.is_removing = false;
+                self.going.there = self.going.there.max(number + 1);
+                self.going.is_removing = false;
                 return;
             }
             Job::Names(up_to) => self.named = self.named.max(*up_to),
@@ -221,7 +240,7 @@ impl Durable {
         }
         if let Some(under_way) = self.under_way.take_if(|under_way| under_way.job == *job) {
             self.synced = self.synced.max(under_way.goal);
-            self.gone = self.gone.max(under_way.gone);
+            self.going.gone = self.going.gone.max(under_way.gone);
         }
         while self.segments.len() > 1 && self.segments.front().is_some_and(|first| first.end <= self.synced) {
             self.segments.pop_front();
@@ -237,7 +256,7 @@ impl Durable {
     pub fn failed(&mut self, job: &Job) {
         self.has_failed = true;
         if matches!(job, Job::Remove(_)) {
-            self.is_removing = false;
+            self.going.is_removing = false;
         }
         self.under_way.take_if(|under_way| under_way.job == *job);
     }
@@ -256,17 +275,12 @@ impl Durable {
             .or_else(|| self.next_begin())
     }
 
-    /// Whether segments may be there that are torn: nothing behind them may get to the disk.
-    fn is_torn(&self) -> bool {
-        self.gone < self.torn
-    }
-
     fn next_sync(&self, is_due: impl FnOnce(&Segment) -> bool) -> Option<Job> {
         if self.under_way.is_some() || self.has_failed {
             return None;
         }
-        if self.is_torn() {
-            return (self.there >= self.torn).then_some(Job::Names(self.made));
+        if self.going.is_torn() {
+            return (self.going.is_past_torn()).then_some(Job::Names(self.made));
         }
         let first = self.first().filter(is_due)?;
         // A file that nobody finds is not there.
@@ -275,18 +289,18 @@ impl Durable {
     }
 
     fn next_unneeded(&self) -> Option<Job> {
-        if !self.has_unneeded() || self.is_removing {
+        if !self.has_unneeded() || self.going.is_removing {
             return None;
         }
-        if self.there >= self.torn && self.synced < self.noted {
+        if self.going.is_past_torn() && self.synced < self.going.noted {
             return self.next_sync(|_| true);
         }
-        let is_used = |under_way: &UnderWay| under_way.job == Job::Sync(self.there);
-        (!self.under_way.as_ref().is_some_and(is_used)).then_some(Job::Remove(self.there))
+        let is_used = |under_way: &UnderWay| under_way.job == Job::Sync(self.going.there);
+        (!self.under_way.as_ref().is_some_and(is_used)).then_some(Job::Remove(self.going.there))
     }
 
     fn next_begin(&self) -> Option<Job> {
-        if self.under_way.is_some() || self.has_failed || self.is_torn() {
+        if self.under_way.is_some() || self.has_failed || self.going.is_torn() {
             return None;
         }
         let first = self.first().filter(|first| first.number == self.made)?;
@@ -296,10 +310,11 @@ impl Durable {
 
     fn take(&mut self, job: &Job) {
         match job {
-            Job::Remove(_) => self.is_removing = true,
+            Job::Remove(_) => self.going.is_removing = true,
             Job::Begin(number, bytes) => self.begun(*number, bytes.end),
             Job::Names(_) => {
-                self.under_way = Some(UnderWay { job: job.clone(), goal: self.synced, gone: self.there });
+                self.under_way =
+                    Some(UnderWay { job: job.clone(), goal: self.synced, gone: self.going.there });
             }
             Job::Sync(number) => {
                 let found = self.segments.iter().find(|segment| segment.number == *number);
