@@ -62,8 +62,12 @@ impl Survey {
         let Scan { header, entries, rest } = match scan {
             Ok(scan) => scan,
             Err(fault @ HeaderFault::Version(_)) => return Err(fault),
-            // It was made, and its maker died.
-            Err(HeaderFault::Blank) => return Ok(Taken::default()),
+            // It was made, and its maker died, or the disk was not given its beginning.
+            Err(HeaderFault::Blank) => {
+                self.torn.get_or_insert(Damage { segment: number, at: 0 });
+                self.next = self.next.map(|_| number + 1);
+                return Ok(Taken::default());
+            }
             Err(HeaderFault::Foreign | HeaderFault::Damaged) => {
                 self.is_damaged(number, 0);
                 return Ok(Taken::default());
@@ -76,7 +80,7 @@ impl Survey {
         }
         let has_any = !entries.is_empty() || rest != Rest::Blank;
         self.has_hole &= !has_any;
-        if let Some(torn) = self.torn.take().filter(|_| has_any) {
+        if let Some(torn) = self.torn.filter(|_| has_any) {
             self.is_damaged(torn.segment, torn.at);
         }
         self.next = Some(number + 1);
@@ -86,7 +90,9 @@ impl Survey {
         }
         match rest {
             Rest::Blank => {}
-            Rest::Torn { at } => self.torn = Some(Damage { segment: number, at }),
+            Rest::Torn { at } => {
+                self.torn.get_or_insert(Damage { segment: number, at });
+            }
             Rest::Corrupt { at, behind, is_hole } => {
                 self.has_hole = is_hole && self.damage.is_none();
                 self.is_damaged(number, at);

@@ -98,6 +98,21 @@ fn a_hole_with_more_behind_it_than_its_segment_and_bytes_that_are_wrong_are_dama
 }
 
 #[test]
+fn segments_with_nothing_in_them_behind_a_torn_or_a_blank_one_are_no_damage_and_entries_are() {
+    let (mut torn, _) = written(2, &[record(2, "two")]);
+    torn.truncate(torn.len() - 1);
+    for unfinished in [torn, vec![0; 5000]] {
+        let mut survey = Survey::default();
+        take(&mut survey, 1, written(1, &[record(1, "one")]).0);
+        take(&mut survey, 2, unfinished);
+        take(&mut survey, 3, written(3, &[]).0);
+        assert_eq!((survey.damage, survey.needed_from(0).0), (None, 1));
+        assert_eq!(numbers(&take(&mut survey, 4, written(4, &[record(4, "four")]).0).behind), [4]);
+        assert_eq!(survey.damage.map(|damage| damage.segment), Some(2));
+    }
+}
+
+#[test]
 fn a_segment_that_is_missing_or_anothers_is_damage() {
     for (number, segment) in [(3, written(3, &[record(2, "")]).0), (2, written(7, &[record(2, "")]).0)] {
         let mut survey = Survey::default();
