@@ -56,9 +56,19 @@ impl LongListing {
 
     /// About how many bytes they take, without those that are shared with others.
     pub fn bytes(&self) -> usize {
-        let read = self.read.as_ref().map_or(0, |page| page.entries.len());
         let rest = if self.shared().is_some() { 0 } else { self.rest.len() };
-        self.packed_bytes + (rest + read) * ENTRY_BYTES
+        self.packed_bytes() + rest * ENTRY_BYTES
+    }
+
+    /// About how many bytes those take that are packed, with the page of them that was read last.
+    pub fn packed_bytes(&self) -> usize {
+        let read = self.read.as_ref().map_or(0, |page| page.entries.len());
+        self.packed_bytes + read * ENTRY_BYTES
+    }
+
+    /// Those that are not packed; they may be shared with others.
+    pub fn plain(&self) -> &Arc<Vec<DirEntry>> {
+        &self.rest
     }
 
     /// Those that are shared with others.

@@ -27,7 +27,7 @@ pub(crate) use uncommitted::Change;
 pub(crate) use unopened::{Ending, Part, Position, Unopened};
 use wirefs_cache::{NodeId, Page};
 use wirefs_op::message::target::Fd;
-use wirefs_op::{DirEntry, Errno, Time};
+use wirefs_op::{DirEntry, Errno};
 
 /// All open files, open directories and contents.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ impl Files {
         Files {
             open: OpenFiles::default(),
             directories: BTreeMap::new(),
-            unopened: Unopened::default(),
+            unopened: Unopened::within(bytes_max),
             kept_in_doubt: BTreeSet::new(),
             contents: BTreeMap::new(),
             unheard: BTreeMap::new(),
@@ -125,9 +125,9 @@ impl Files {
     }
 
     /// A directory is read that was not opened.
-    pub(crate) fn reading_begins(&mut self, directory: OpenDirectory, now: Time) -> Handle {
+    pub(crate) fn reading_begins(&mut self, directory: OpenDirectory) -> Handle {
         let handle = self.next_handle();
-        self.unopened.begins(handle, directory, now);
+        self.unopened.lists(handle, directory);
         handle
     }
 
@@ -138,13 +138,23 @@ impl Files {
 
     /// The entries of an open directory around this one. `None`: they cannot be had.
     pub(crate) fn page(&mut self, handle: Handle, index: usize) -> Option<Page> {
-        self.directory_mut(handle)?.entries.page(index)
+        let page = self.directory_mut(handle)?.entries.page(index);
+        self.unopened.weigh(handle);
+        page
     }
 
     /// About how many bytes the listings of open directories take. What several of them share counts once, and not where it
     /// `counts` elsewhere.
     pub(crate) fn listing_bytes(&self, counts: impl Fn(NodeId, &Arc<Vec<DirEntry>>) -> bool) -> usize {
         listing_bytes(self.directories.values().chain(self.unopened.all()), counts)
+    }
+
+    /// The same, at most. What is read of directories that are not open counts twice where it `counts` elsewhere.
+    ///
+    /// # Cost
+    /// Looks at the open directories alone.
+    pub(crate) fn listing_bytes_max(&self, counts: impl Fn(NodeId, &Arc<Vec<DirEntry>>) -> bool) -> usize {
+        listing_bytes(self.directories.values(), counts) + self.unopened.bytes()
     }
 
     /// The listings of the open directories of this node are not promised any more, and of what has this name, nothing.

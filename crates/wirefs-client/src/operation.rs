@@ -284,8 +284,16 @@ fn try_start(client: &mut Client, id: CallId, caller: Caller, call: Call<'_>) ->
         Call::Opendir { node } => list::open(client, list::Opening::Directory(id), node),
         Call::Readdir { node, handle, offset, bytes_max, entry_bytes, with_stats } => {
             let thread = caller.pid;
-            let wanted =
-                crate::files::WaitingReaddir { call: id, offset, bytes_max, entry_bytes, with_stats, thread };
+            let number = None;
+            let wanted = crate::files::WaitingReaddir {
+                call: id,
+                offset,
+                bytes_max,
+                entry_bytes,
+                with_stats,
+                number,
+                thread,
+            };
             match handle {
                 UNOPENED => unopened::read(client, node, wanted),
                 _ => list::read(client, node, handle, wanted),

@@ -10,7 +10,6 @@
 use crate::core::{Client, Output};
 use std::ops::Bound;
 use std::time::Duration;
-use wirefs_cache::long_listing::ENTRY_BYTES;
 use wirefs_cache::shelf::SHELF_BYTES_MAX;
 use wirefs_cache::{Directories, Known, Names, NodeId, ROOT, Shelf};
 use wirefs_op::{Stat, Time};
@@ -117,7 +116,15 @@ impl Client {
 
     /// What names take at the moment.
     pub(crate) fn memory(&self) -> MemoryStatus {
-        let open = self.files.listing_bytes(|dir, listing| self.directories.counts(dir, listing));
+        self.memory_beside(self.files.listing_bytes(|dir, listing| self.directories.counts(dir, listing)))
+    }
+
+    /// The same, at most. Asked for at each call, so nothing is walked for it.
+    fn memory_max(&self) -> MemoryStatus {
+        self.memory_beside(self.files.listing_bytes_max(|dir, listing| self.directories.counts(dir, listing)))
+    }
+
+    fn memory_beside(&self, open: usize) -> MemoryStatus {
         MemoryStatus {
             names: self.names.bytes(),
             listings: self.directories.bytes() + open,
@@ -127,9 +134,8 @@ impl Client {
 
     /// Bounds what is remembered for who reads directories without opening them.
     pub(crate) fn bound_readings(&mut self) {
-        let Client { names, files, trim, config, .. } = self;
-        files.unopened.retain(|dir| names.node(dir).is_some());
-        files.unopened.shrink(self.now, trim.entries_max * ENTRY_BYTES, config.cache_bytes_max / 2);
+        let Client { names, files, .. } = self;
+        files.unopened.bound(self.now, |dir| names.node(dir).is_some());
     }
 
     /// Lets go of what is beyond the bounds; contents make room for names.
@@ -143,7 +149,7 @@ impl Client {
             self.trim.next = self.now + PAUSE;
             self.forget_oldest();
         }
-        self.files.make_room_beside(self.memory().all());
+        self.files.make_room_beside(self.memory_max().all());
     }
 
     /// Listings beyond the bound go to the shelf. Called for each one that a stream brings: it brings many of them between two looks.

@@ -49,6 +49,8 @@ pub(crate) struct WaitingReaddir {
     pub(crate) bytes_max: u32,
     pub(crate) entry_bytes: u32,
     pub(crate) with_stats: bool,
+    /// The reading that it goes on with; `None`: it begins one, or the directory is open.
+    pub(crate) number: Option<u64>,
     /// Which thread calls; 0 where that is not known.
     pub(crate) thread: u32,
 }

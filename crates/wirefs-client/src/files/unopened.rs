@@ -36,11 +36,12 @@
 //!
 //! *Holds*: what the kernel calls whole and has all pages of was told since its age began, and was not doubted since.
 
+mod readings;
+
 use crate::call::Handle;
 use crate::files::OpenDirectory;
-use crate::files::directory::listing_bytes;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::time::Duration;
+use readings::Readings;
+use std::collections::{BTreeMap, BTreeSet};
 use wirefs_cache::NodeId;
 use wirefs_op::Time;
 
@@ -48,28 +49,24 @@ use wirefs_op::Time;
 /// small as can be, for programs that have 32 bits for them.
 const INDEX_BITS: u32 = 22;
 const END: u64 = (1 << INDEX_BITS) - 1;
-/// Readings remembered over all directories, at most, beside those that were not told to their end.
-const READINGS_MAX: usize = 1024;
-/// Of these so many are let go of in one step.
-const ENDED_AT_ONCE: usize = 64;
+/// Numbers and ages are below that: a position has 63 bits.
+const NUMBERS_MAX: u64 = 1 << (63 - INDEX_BITS);
 /// Threads that may have the beginning of a listing on its way to them, at most; where there are more, none of them is known.
 const BEGINNERS_MAX: usize = 64;
-/// Who has not read on for so long gives way when listings take far too much room.
-const SLOW: Duration = Duration::from_secs(60);
 
 /// Where a READDIR goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Position {
     Begin,
     /// In the reading of this number, at this index: 0 is `.`.
-    At(u32, u64),
+    At(u64, u64),
     /// Behind the last entry of a listing of this age.
-    End(u32),
+    End(u64),
 }
 
 impl Position {
     pub(crate) fn of(offset: u64) -> Position {
-        let number = u32::try_from(offset >> INDEX_BITS).unwrap_or(u32::MAX);
+        let number = offset >> INDEX_BITS;
         match offset & END {
             0 if number == 0 => Position::Begin,
             END => Position::End(number),
@@ -84,26 +81,15 @@ impl Position {
             Position::At(number, index) => (number, Some(index).filter(|index| (1..END).contains(index))?),
             Position::End(age) => (age, END),
         };
-        Some(u64::from(number) << INDEX_BITS | index)
+        (number < NUMBERS_MAX).then_some(number << INDEX_BITS | index)
     }
-}
-
-/// One listing as it is being read.
-#[derive(Debug)]
-struct Reading {
-    open: OpenDirectory,
-    number: u32,
-    age: u32,
-    used: Time,
-    /// Its last entry was told.
-    is_done: bool,
 }
 
 /// What the kernel may have gathered of one directory.
 #[derive(Debug, Default)]
 struct Gathered {
-    age: u32,
-    age_max: u32,
+    age: u64,
+    age_max: u64,
     /// Something was told since the age began, or since a listing may have become whole.
     is_told: bool,
     /// Of this age, something may not be so.
@@ -113,9 +99,8 @@ struct Gathered {
     /// To whom a beginning of this age may be on its way. 0: to anybody.
     beginners: BTreeSet<u32>,
     /// The kernel may have a listing of this age, which nobody ends.
-    left: Option<u32>,
-    next: u32,
-    readings: BTreeMap<u32, Handle>,
+    left: Option<u64>,
+    next: u64,
 }
 
 /// What a reader is told who comes to the end.
@@ -130,92 +115,103 @@ pub(crate) enum Ending {
 }
 
 /// All of them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Unopened {
     directories: BTreeMap<NodeId, Gathered>,
-    readings: BTreeMap<Handle, Reading>,
-    /// Those whose last entry was told, in the order in which that was.
-    done: VecDeque<Handle>,
+    readings: Readings,
 }
 
 impl Unopened {
-    /// A reading begins.
-    pub(crate) fn begins(&mut self, handle: Handle, open: OpenDirectory, now: Time) {
-        let gathered = self.directories.entry(open.node).or_default();
-        let (number, age) = (gathered.next, gathered.age);
-        gathered.next += 1;
-        gathered.readings.insert(number, handle);
-        self.readings.insert(handle, Reading { open, number, age, used: now, is_done: false });
-        if self.readings.len() > READINGS_MAX {
-            self.end_done();
-        }
+    /// For a client that may use so many bytes.
+    pub(crate) fn within(bytes_max: usize) -> Unopened {
+        Unopened { directories: BTreeMap::new(), readings: Readings::within(bytes_max) }
+    }
+
+    /// A listing is here, or its beginning, for who reads the directory.
+    pub(crate) fn lists(&mut self, handle: Handle, open: OpenDirectory) {
+        self.readings.lists(handle, open);
     }
 
     pub(crate) fn directory(&self, handle: Handle) -> Option<&OpenDirectory> {
-        self.readings.get(&handle).map(|reading| &reading.open)
+        self.readings.listing(handle)
     }
 
     pub(crate) fn directory_mut(&mut self, handle: Handle) -> Option<&mut OpenDirectory> {
-        self.readings.get_mut(&handle).map(|reading| &mut reading.open)
+        self.readings.listing_mut(handle)
+    }
+
+    /// The entries of a listing are others.
+    pub(crate) fn weigh(&mut self, handle: Handle) {
+        self.readings.weigh(handle);
+    }
+
+    /// Nobody was told of this listing, for now.
+    pub(crate) fn tells_nobody(&mut self, handle: Handle) {
+        self.readings.drop_vain(handle);
     }
 
     /// The listings that are being read.
     pub(crate) fn all(&self) -> impl Iterator<Item = &OpenDirectory> {
-        self.readings.values().map(|reading| &reading.open)
+        self.readings.all()
+    }
+
+    /// What they take, in bytes, at most.
+    ///
+    /// # Cost
+    /// None: it is counted as they change.
+    pub(crate) fn bytes(&self) -> usize {
+        self.readings.bytes()
     }
 
     /// Those of this directory, to change.
     pub(crate) fn of(&mut self, dir: NodeId, mut change: impl FnMut(&mut OpenDirectory)) {
-        let handles = self.directories.get(&dir).into_iter().flat_map(|gathered| gathered.readings.values());
-        for handle in handles {
-            if let Some(reading) = self.readings.get_mut(handle) {
-                change(&mut reading.open);
-            }
+        for handle in self.readings.of(dir).collect::<Vec<_>>() {
+            self.readings.listing_mut(handle).into_iter().for_each(&mut change);
         }
     }
 
-    /// The reading of this number.
-    pub(crate) fn reading(&mut self, dir: NodeId, number: u32, now: Time) -> Option<Handle> {
-        let handle = *self.directories.get(&dir)?.readings.get(&number)?;
-        self.readings.get_mut(&handle)?.used = now;
-        Some(handle)
+    /// The listing that the reading of this number goes through.
+    pub(crate) fn reading(&self, dir: NodeId, number: u64) -> Option<Handle> {
+        self.readings.find((dir, number)).map(|(handle, _)| handle)
     }
 
-    /// The last reading of a directory, if who begins now may share it as far as its age goes.
+    /// The last listing of a directory.
     pub(crate) fn latest(&self, dir: NodeId) -> Option<Handle> {
-        let gathered = self.directories.get(&dir)?;
-        let (_, handle) = gathered.readings.last_key_value()?;
-        self.readings.get(handle).filter(|reading| reading.age == gathered.age).map(|_| *handle)
+        self.readings.of(dir).next_back()
     }
 
-    /// Entries of a reading are being told to a thread (0: it is not known), the first one if it `begins`, the last one if it `is_last`;
-    /// `is_promised`: the kernel would be told of any change.
+    /// Entries of a listing are being told to a thread (0: it is not known).
     pub(crate) fn tells(&mut self, handle: Handle, part: Part, now: Time) -> Option<Told> {
-        let Part { thread, begins, is_last, is_promised } = part;
-        let reading = self.readings.get_mut(&handle)?;
-        reading.used = now;
-        if is_last && !std::mem::replace(&mut reading.is_done, true) {
-            self.done.push_back(handle);
-        }
-        let gathered = self.directories.get_mut(&reading.open.node)?;
+        let Part { number, thread, is_last, is_promised } = part;
+        let dir = self.directory(handle)?.node;
+        let gathered = self.directories.entry(dir).or_default();
+        let (begins, of_age) = (number.is_none(), self.readings.number_of(handle, gathered.age));
+        let number = number.or(of_age).unwrap_or_else(|| {
+            gathered.next += 1;
+            self.readings.begins(handle, gathered.next - 1, gathered.age, now);
+            gathered.next - 1
+        });
+        let (_, age) = self.readings.find((dir, number))?;
         // One of another age is dropped at its end.
-        if reading.age == gathered.age {
+        if age == gathered.age {
             gathered.is_told = true;
             gathered.is_doubtful |= !is_promised;
             if begins {
                 gathered.begins(thread);
             }
         }
-        Some(Told { number: reading.number, age: reading.age })
+        self.readings.tells((dir, number), thread, (begins, is_last), now);
+        Some(Told { number, age })
     }
 
     /// The age of a reading.
-    pub(crate) fn age(&self, handle: Handle) -> Option<u32> {
-        self.readings.get(&handle).map(|reading| reading.age)
+    pub(crate) fn age(&self, dir: NodeId, number: u64) -> Option<u64> {
+        self.readings.find((dir, number)).map(|(_, age)| age)
     }
 
     /// A thread comes to the end of a listing of this age.
-    pub(crate) fn ends(&mut self, dir: NodeId, age: u32, thread: u32) -> Ending {
+    pub(crate) fn ends(&mut self, dir: NodeId, age: u64, thread: u32) -> Ending {
+        self.readings.ended(dir, age, thread);
         let gathered = self.directories.get_mut(&dir).filter(|gathered| gathered.age == age);
         let Some(gathered) = gathered else { return Ending::Plain };
         if !gathered.is_doubtful {
@@ -271,72 +267,31 @@ impl Unopened {
         self.directories.contains_key(&dir)
     }
 
-    /// Forgets the directories that the kernel does not know any more.
-    pub(crate) fn retain(&mut self, is_there: impl Fn(NodeId) -> bool) {
+    /// Forgets the directories that the kernel does not know any more, and what nobody has read on in for long.
+    pub(crate) fn bound(&mut self, now: Time, is_there: impl Fn(NodeId) -> bool) {
         self.directories.retain(|dir, _| is_there(*dir));
-        let directories = &self.directories;
-        self.readings.retain(|_, reading| directories.contains_key(&reading.open.node));
-        let readings = &self.readings;
-        self.done.retain(|handle| readings.contains_key(handle));
-    }
-
-    /// Lets go of readings while their listings take more than this, in bytes: those whose end was told; then, while they
-    /// take more than `bytes_max`, those that nobody has gone on with for a while.
-    pub(crate) fn shrink(&mut self, now: Time, done_bytes_max: usize, bytes_max: usize) {
-        let bytes = |unopened: &Unopened| listing_bytes(unopened.all(), |_, _| false);
-        for _ in 0..ENDED_AT_ONCE {
-            if bytes(self) <= done_bytes_max || !self.end_done() {
-                break;
-            }
-        }
-        let is_slow = |reading: &Reading| reading.is_idle() && now.since(reading.used) >= SLOW;
-        while bytes(self) > bytes_max {
-            let slow = self.readings.iter().find(|(_, reading)| is_slow(reading)).map(|(handle, _)| *handle);
-            let Some(handle) = slow else { return };
-            self.end(handle);
-        }
-    }
-
-    /// Lets go of the reading that was told to its end the longest time ago; false when there is none.
-    fn end_done(&mut self) -> bool {
-        let Some(handle) = self.done.pop_front() else { return false };
-        if self.readings.get(&handle).is_some_and(|reading| !reading.is_idle()) {
-            self.done.push_back(handle);
-        } else {
-            self.end(handle);
-        }
-        true
-    }
-
-    fn end(&mut self, handle: Handle) {
-        let Some(reading) = self.readings.remove(&handle) else { return };
-        if let Some(gathered) = self.directories.get_mut(&reading.open.node) {
-            gathered.readings.remove(&reading.number);
-        }
+        self.readings.retain(is_there);
+        self.readings.end_slow(now);
     }
 }
 
 /// What is told of a reading.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Part {
+    /// Of the reading of this number; `None`: from the beginning on.
+    pub(crate) number: Option<u64>,
     pub(crate) thread: u32,
-    pub(crate) begins: bool,
+    /// To its last entry.
     pub(crate) is_last: bool,
+    /// The kernel would be told of any change.
     pub(crate) is_promised: bool,
 }
 
 /// Which reading was told of, and of which age it is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Told {
-    pub(crate) number: u32,
-    pub(crate) age: u32,
-}
-
-impl Reading {
-    /// Nobody waits for more of it.
-    fn is_idle(&self) -> bool {
-        self.open.waiting.is_empty()
-    }
+    pub(crate) number: u64,
+    pub(crate) age: u64,
 }
 
 impl Gathered {

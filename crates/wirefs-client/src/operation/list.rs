@@ -206,7 +206,7 @@ fn open_known(client: &mut Client, opening: Opening, node: NodeId) -> bool {
             client.answer(call, Answer::Opened(handle, pages));
         }
         Opening::Reading(wanted) => {
-            let handle = client.files.reading_begins(opened, client.now);
+            let handle = client.files.reading_begins(opened);
             go_on(client, handle, wanted);
         }
     }
@@ -267,7 +267,10 @@ pub(crate) fn finish(client: &mut Client, tag: Tag, mut listing: Listing, sent: 
     }
     let handle = listing.handle;
     match handle.map(|handle| client.files.directory_mut(handle)) {
-        Some(Some(open)) => listing.fill(open, &mut new, listed, sent),
+        Some(Some(open)) => {
+            listing.fill(open, &mut new, listed, sent);
+            handle.into_iter().for_each(|handle| client.files.unopened.weigh(handle));
+        }
         // Its reader closed early: the rest is not worth its way.
         Some(None) if !last => return client.send(Request::Flush(Tflush { oldtag: tag }), Pending::Ignore),
         Some(None) => return,
@@ -287,6 +290,7 @@ pub(crate) fn finish(client: &mut Client, tag: Tag, mut listing: Listing, sent: 
             open.entries = LongListing::default();
             open.doubted.clear();
             (open.listed, open.taken_at) = (Known::since(client.now), client.now);
+            handle.into_iter().for_each(|handle| client.files.unopened.weigh(handle));
             if let Err(errno) = ask(client, node, handle, None) {
                 return failed(client, listing, errno);
             }
@@ -342,7 +346,7 @@ fn open_with(
         // Answered when this part of the listing is in it.
         Opening::Reading(wanted) => {
             opened.waiting.push(wanted);
-            listing.handle = Some(client.files.reading_begins(opened, client.now));
+            listing.handle = Some(client.files.reading_begins(opened));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Readdir of a directory that was not opened: the kernel spares opening and closing it (`docs/design/0024-warm-calls.md`).
 
-use crate::call::{Answer, Call, Handle, Invalidate, Listed};
+use crate::call::{Answer, Call, CallId, Handle, Invalidate, Listed};
 use crate::core::Client;
 use crate::files::{Ending, Part, Position, WaitingReaddir};
 use crate::operation::list::{self, Opening};
@@ -19,8 +19,8 @@ pub(crate) fn read(client: &mut Client, node: NodeId, wanted: WaitingReaddir) ->
             Ok(())
         }
         Position::At(number, offset) => {
-            let handle = client.files.unopened.reading(node, number, client.now);
-            let wanted = WaitingReaddir { offset, ..wanted };
+            let handle = client.files.unopened.reading(node, number);
+            let wanted = WaitingReaddir { offset, number: Some(number), ..wanted };
             list::go_on(client, handle.ok_or(Errno::Stale)?, wanted);
             Ok(())
         }
@@ -63,19 +63,29 @@ fn shared(client: &mut Client, node: NodeId) -> Option<Handle> {
 
 /// A part of a reading is here.
 pub(crate) fn answer(client: &mut Client, handle: Handle, wanted: &WaitingReaddir, answer: Answer) {
-    let call = wanted.call;
-    let (Answer::Listing(listed), Some(age)) = (&answer, client.files.unopened.age(handle)) else {
-        return client.answer(call, answer);
-    };
+    let (call, number) = (wanted.call, wanted.number);
     let Some(open) = client.files.unopened.directory(handle) else { return client.answer(call, answer) };
+    // Who is not waited for is told nothing.
+    let Answer::Listing(listed) = &answer else { return tells_nobody(client, handle, call, answer) };
+    if !client.is_waiting(call) {
+        return tells_nobody(client, handle, call, answer);
+    }
     let (dir, past) = (open.node, open.entries.len() as u64 + 2);
+    if listed.is_empty() && wanted.offset < past {
+        // There is no room for an entry.
+        return tells_nobody(client, handle, call, Answer::Fail(Errno::Invalid));
+    }
     if listed.is_empty() {
-        return ends(client, dir, age, wanted);
+        let age = number.and_then(|number| client.files.unopened.age(dir, number));
+        return match age {
+            Some(age) => ends(client, dir, age, wanted),
+            None => client.answer(call, Answer::ListingEnd),
+        };
     }
     let is_last =
         open.complete && open.error.is_none() && listed.last().is_some_and(|last| last.next == past);
     let is_promised = client.trust().holds(open.listed);
-    let part = Part { thread: wanted.thread, begins: wanted.offset == 0, is_last, is_promised };
+    let part = Part { number, thread: wanted.thread, is_last, is_promised };
     let told = client.files.unopened.tells(handle, part, client.now);
     let Answer::Listing(mut listed) = answer else { return };
     let behind = |entry: &mut Listed| {
@@ -95,8 +105,13 @@ pub(crate) fn answer(client: &mut Client, handle: Handle, wanted: &WaitingReaddi
     }
 }
 
+fn tells_nobody(client: &mut Client, handle: Handle, call: CallId, answer: Answer) {
+    client.answer(call, answer);
+    client.files.unopened.tells_nobody(handle);
+}
+
 /// There is nothing behind what was read.
-fn ends(client: &mut Client, dir: NodeId, age: u32, wanted: &WaitingReaddir) {
+fn ends(client: &mut Client, dir: NodeId, age: u64, wanted: &WaitingReaddir) {
     let nothing = Answer::Listing(Vec::new());
     match client.files.unopened.ends(dir, age, wanted.thread) {
         Ending::Whole => client.answer(wanted.call, nothing),

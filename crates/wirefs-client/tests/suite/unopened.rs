@@ -211,3 +211,20 @@ fn what_the_server_refuses_fails_when_it_is_read() {
     let call = alone.call(readdir(ROOT, 17));
     assert_eq!(alone.answer(call), Some(&Answer::Fail(Errno::Stale)));
 }
+
+// S-134
+#[test]
+fn who_takes_the_first_of_many_and_removes_it_again_and_again_fills_no_memory() {
+    let many = 1500;
+    let (mut world, _, dir) = world("lease", many);
+    let lister = part(world.ask(1, readdir(ROOT, 0)));
+    for number in 0..300 {
+        let first = part(world.ask(1, readdir(dir, 0)));
+        assert_eq!(world.ask(1, Call::Unlink { parent: dir, name: &first[2].name }), Answer::Done);
+        let taken = world.seats[1].client.snapshot().memory.listings;
+        assert!(taken <= 34 * 1024 * 1024, "{number}: {taken}");
+    }
+    // Who reads elsewhere goes on.
+    let last = lister.last().unwrap().next;
+    assert_eq!(world.ask(1, readdir(ROOT, last)), Answer::Listing(Vec::new()));
+}

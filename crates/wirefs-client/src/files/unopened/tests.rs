@@ -24,11 +24,15 @@ fn open(entries: usize) -> OpenDirectory {
     }
 }
 
-const ALL: Part = Part { thread: 1, begins: true, is_last: true, is_promised: true };
+const ALL: Part = Part { number: None, thread: 1, is_last: true, is_promised: true };
+
+fn unopened() -> Unopened {
+    Unopened::within(64 * 1024 * 1024)
+}
 
 /// A thread is told all of a listing; which age that is of.
-fn told(unopened: &mut Unopened, handle: u64, part: Part) -> u32 {
-    unopened.begins(Handle(handle), open(3), NOW);
+fn told(unopened: &mut Unopened, handle: u64, part: Part) -> u64 {
+    unopened.lists(Handle(handle), open(3));
     unopened.tells(Handle(handle), part, NOW).unwrap().age
 }
 
@@ -36,19 +40,21 @@ fn told(unopened: &mut Unopened, handle: u64, part: Part) -> u32 {
 fn positions_are_told_apart_and_those_of_a_first_reading_are_small() {
     assert_eq!(Position::of(0), Position::Begin);
     assert_eq!(Position::At(0, 5).offset(), Some(5));
-    for position in [Position::At(0, 1), Position::At(9, END - 1), Position::End(0), Position::End(u32::MAX)]
+    for position in
+        [Position::At(0, 1), Position::At(9, END - 1), Position::End(0), Position::End(NUMBERS_MAX - 1)]
     {
         let offset = position.offset().unwrap();
         assert!(offset <= i64::MAX as u64);
         assert_eq!(Position::of(offset), position);
     }
     assert_eq!(Position::At(0, END).offset(), None, "there is no such place");
+    assert_eq!(Position::At(NUMBERS_MAX, 1).offset(), None, "there are no more");
     assert!(Position::End(100).offset().unwrap() < 1 << 31);
 }
 
 #[test]
 fn what_is_promised_is_whole_and_is_dropped_when_it_is_doubted() {
-    let mut unopened = Unopened::default();
+    let mut unopened = unopened();
     assert!(!unopened.doubt(DIR), "nothing was told");
     let age = told(&mut unopened, 1, ALL);
     assert_eq!(unopened.ends(DIR, age, 1), Ending::Whole);
@@ -60,7 +66,7 @@ fn what_is_promised_is_whole_and_is_dropped_when_it_is_doubted() {
 
 #[test]
 fn what_was_doubted_while_it_was_read_is_dropped_at_its_end() {
-    let mut unopened = Unopened::default();
+    let mut unopened = unopened();
     let age = told(&mut unopened, 1, ALL);
     assert!(!unopened.doubt(DIR), "the kernel does not call it whole");
     unopened.reads_on(DIR, 1);
@@ -72,7 +78,7 @@ fn what_was_doubted_while_it_was_read_is_dropped_at_its_end() {
 
 #[test]
 fn while_another_may_be_told_the_beginning_the_kernel_concludes_nothing() {
-    let mut unopened = Unopened::default();
+    let mut unopened = unopened();
     let age = told(&mut unopened, 1, ALL);
     told(&mut unopened, 2, Part { thread: 2, ..ALL });
     unopened.doubt(DIR);
@@ -89,7 +95,7 @@ fn while_another_may_be_told_the_beginning_the_kernel_concludes_nothing() {
 
 #[test]
 fn a_thread_that_is_not_known_may_be_any() {
-    let mut unopened = Unopened::default();
+    let mut unopened = unopened();
     let age = told(&mut unopened, 1, Part { thread: 0, is_promised: false, ..ALL });
     unopened.reads_on(DIR, 0);
     assert_eq!(unopened.ends(DIR, age, 0), Ending::Plain);
@@ -97,32 +103,11 @@ fn a_thread_that_is_not_known_may_be_any() {
 
 #[test]
 fn what_is_whole_is_dropped_later_though_what_was_told_since_was_not_promised() {
-    let mut unopened = Unopened::default();
+    let mut unopened = unopened();
     let age = told(&mut unopened, 1, ALL);
     assert_eq!(unopened.ends(DIR, age, 1), Ending::Whole);
     told(&mut unopened, 2, Part { is_promised: false, ..ALL });
     told(&mut unopened, 3, Part { thread: 2, is_promised: false, ..ALL });
     assert_eq!(unopened.ends(DIR, age, 1), Ending::Plain);
     assert!(unopened.doubt(DIR));
-}
-
-#[test]
-fn readings_are_bounded_and_those_that_somebody_may_go_on_with_stay() {
-    let mut unopened = Unopened::default();
-    unopened.begins(Handle(1), open(100), NOW);
-    unopened.tells(Handle(1), Part { is_last: false, ..ALL }, NOW).unwrap();
-    for handle in 2..5_000 {
-        told(&mut unopened, handle, ALL);
-    }
-    assert!(unopened.readings.len() <= READINGS_MAX + 1);
-    assert!(unopened.directory(Handle(1)).is_some());
-    assert!(unopened.reading(DIR, 0, NOW).is_some());
-    for _ in 0..READINGS_MAX {
-        unopened.shrink(NOW, 0, 0);
-    }
-    assert_eq!(unopened.readings.len(), 1, "it may be read on");
-    unopened.shrink(NOW + SLOW, 0, 0);
-    assert!(unopened.readings.is_empty() && unopened.directories[&DIR].readings.is_empty());
-    unopened.retain(|_| false);
-    assert!(unopened.is_empty());
 }
