@@ -144,6 +144,9 @@ pub enum Output {
     /// Have the kernel drop what it gathered of this directory's listing, then answer this call, which reads the directory. It must wait
     /// for nothing else that the kernel is to forget: that may wait for the call.
     AnswerDropped(NodeId, CallId, Answer),
+    /// Once every call that reads this directory now has been answered and has taken the answer in, say so with this number by
+    /// [`Client::readers_passed`]. Nothing waits for that.
+    AwaitReaders(NodeId, u64),
     /// Answer this call once the local disk has all that the journal was told so far.
     AnswerJournaled(CallId, Answer),
     /// The server's disk has all changes below this number: the journal needs them no more.
@@ -257,6 +260,9 @@ impl Client {
         self.counters.calls += 1;
         if !matches!(call, Call::Forget { .. } | Call::Interrupt { .. }) {
             self.calls.insert(id, now);
+        }
+        if operation::unopened::goes_on(&call) {
+            self.files.unopened.goes_on(caller.pid);
         }
         if !self.files.unopened.is_empty()
             && let Some(dirs) = operation::unopened::changes_names_in(&call)

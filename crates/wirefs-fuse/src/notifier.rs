@@ -12,6 +12,8 @@ use std::sync::Weak;
 use std::time::{Duration, Instant};
 use wirefs_client::call::{Invalidate, NodeId};
 
+const NOBODYS_NAME: &[u8] = b"\x01wirefs waits for who reads here\x01";
+
 /// Tells the kernel what to forget. It does not keep the mount alive.
 #[derive(Clone, Debug)]
 pub struct Notifier {
@@ -47,6 +49,22 @@ impl Notifier {
             }
             Invalidate::Node { .. } | Invalidate::Listing { .. } => tell(&connection, &encode(what, false)),
         }
+    }
+
+    /// Waits until every call that reads this directory now has been answered and the kernel has taken the answer in: it holds the
+    /// directory alone to forget a name there. This one nobody has; if somebody does, the kernel asks for it again.
+    ///
+    /// # Errors
+    /// As [`Notifier::invalidate`].
+    ///
+    /// # Cost
+    /// One system call, which may wait as that does.
+    pub fn await_readers(&self, dir: NodeId) -> io::Result<()> {
+        let Some(connection) = self.connection.upgrade() else {
+            return Ok(());
+        };
+        let what = Invalidate::Entry { parent: dir, name: NOBODYS_NAME.to_vec() };
+        tell(&connection, &encode(&what, false))
     }
 
     /// Has the kernel let go of a node that nobody uses, so that it gives back what it holds of it. These are all names that it knows

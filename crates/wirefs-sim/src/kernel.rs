@@ -160,6 +160,11 @@ impl Kernel {
         }
     }
 
+    /// Whether somebody holds a directory, for whom waits who is to forget a name in it.
+    pub(crate) fn is_held(&self, dir: NodeId) -> bool {
+        self.asked.values().any(|asked| asked.matter.locks(dir))
+    }
+
     fn drop_pages(&mut self, node: NodeId) {
         self.pages.remove(&node);
         self.reads_in_vain(node);

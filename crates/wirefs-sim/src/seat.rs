@@ -249,6 +249,7 @@ impl World {
                     }
                     self.answer_comes(index, id, answer);
                 }
+                Output::AwaitReaders(dir, until) => self.await_readers(index, dir, until),
                 Output::AnswerAfter(id, answer) => self.tell_kernel(index, Notice::Answer(id, answer)),
                 Output::SendAfter(frame)
                     if self.flaw == Some(Flaw::LosesARecalled) && self.dice.chance(1, 10) =>

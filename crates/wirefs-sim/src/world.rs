@@ -11,7 +11,7 @@ use crate::truth::Truth;
 use crate::wire::{Line, Packet, Way, Wire};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use wirefs_client::call::{Answer, CallId};
+use wirefs_client::call::{Answer, CallId, NodeId};
 use wirefs_journal::Job as DiskJob;
 use wirefs_model::{Dice, ModelTree};
 use wirefs_op::message::version::BootId;
@@ -44,6 +44,8 @@ pub(crate) enum Event {
     /// A kernel has done what it was told first.
     Noticed(usize, u64),
     Answered(usize, u64, CallId, Box<Answer>),
+    /// Whether who read a directory has what it was told.
+    Passed(usize, u64, NodeId, u64),
     /// A program does something.
     Think(usize, u64, usize),
     /// A client's disk has done something for the journal, with so many entries of a segment.
@@ -244,6 +246,7 @@ impl World {
             Event::Impatient(seat, connection) => self.impatient(seat, connection),
             Event::Noticed(seat, life) => self.noticed(seat, life),
             Event::Answered(seat, life, id, answer) => self.answer_is_there(seat, life, id, *answer),
+            Event::Passed(seat, life, dir, until) => self.readers_passed(seat, life, dir, until),
             Event::Think(seat, life, thread) => self.think(seat, life, thread),
             Event::Disk(seat, life, job, count) => self.disk_is_done(seat, life, &job, count),
             Event::Crash(seat, life) => self.crashes(seat, life),

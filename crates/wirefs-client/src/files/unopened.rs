@@ -15,24 +15,25 @@
 //! its own change of the directory came between, or a page of it is missing. So what is doubtful must be dropped after the last entry was
 //! read and before nothing is: dropped earlier, an answer on its way would be appended behind that.
 //!
-//! A position behind the last entry names an *age* of the directory, which the readings of that age share: a listing that one
-//! reader has left is ended by the next one, even if the directory changed here meanwhile.
+//! A position behind the last entry names an *age* of the directory, which the readings of that age share, so that a listing that one
+//! reader has left is ended by the next one. Each age is ended once, and only when nobody has a beginning of it on its way: whatever
+//! becomes of the kernel's listing then, nothing leads to that age's end from its beginning any more, and an end that comes late
+//! changes nothing but what was gathered before it was told.
 //!
-//! | the directory is doubted | | then |
+//! | the directory is doubted | | |
 //! |---|---|---|
-//! | the kernel's listing may be whole, none was read since | it is dropped | the age is another |
-//! | it may be whole, and one is being read | it is dropped | this age is doubtful |
-//! | one is being read | | this age is doubtful |
+//! | the kernel's listing may be whole | it is dropped | |
+//! | something of this age was told | | this age is doubtful |
 //!
-//! | a reader comes to the end of | | and is told |
+//! | a reader comes to the end of | is told | |
 //! |---|---|---|
-//! | this age | | that nothing follows: it is whole |
-//! | this age, which is doubtful; no other reader has a beginning of it on its way | it is dropped, the age is another | the same |
-//! | the same, but another may have | the age is another | that it is the end, of which the kernel concludes nothing |
-//! | another age | | the same |
+//! | this age, and another may have a beginning of it on its way | that it is the end, of which the kernel concludes nothing | the others are waited for |
+//! | this age | that nothing follows: it is whole | the age is another |
+//! | this age, which is doubtful | the same, once the kernel has dropped it | the age is another |
+//! | another age | that it is the end, of which the kernel concludes nothing | |
 //!
-//! A thread that reads on has taken in what it was told before. A change of names here finds no reader at all: the kernel holds the
-//! directory alone then.
+//! A thread that asks for anything else has taken in what it was told before. A change of names here finds no reader at all: the kernel
+//! holds the directory alone then. So it does when it is told to forget a name there, which tells when those who left have taken it in.
 //!
 //! *Holds*: what the kernel calls whole and has all pages of was told since its age began, and was not doubted since.
 
@@ -41,7 +42,7 @@ mod readings;
 use crate::call::Handle;
 use crate::files::OpenDirectory;
 use readings::Readings;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use wirefs_cache::NodeId;
 use wirefs_op::Time;
 
@@ -51,8 +52,8 @@ const INDEX_BITS: u32 = 22;
 const END: u64 = (1 << INDEX_BITS) - 1;
 /// Numbers and ages are below that: a position has 63 bits.
 const NUMBERS_MAX: u64 = 1 << (63 - INDEX_BITS);
-/// Threads that may have the beginning of a listing on its way to them, at most; where there are more, none of them is known.
-const BEGINNERS_MAX: usize = 64;
+/// Threads that may have the beginning of a listing on its way to them and are known, at most.
+const THREADS_MAX: usize = 1024;
 
 /// Where a READDIR goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,17 +90,16 @@ impl Position {
 #[derive(Debug, Default)]
 struct Gathered {
     age: u64,
-    age_max: u64,
-    /// Something was told since the age began, or since a listing may have become whole.
+    /// Something of this age was told.
     is_told: bool,
     /// Of this age, something may not be so.
     is_doubtful: bool,
     /// The kernel's listing may be whole.
     is_whole: bool,
-    /// To whom a beginning of this age may be on its way. 0: to anybody.
-    beginners: BTreeSet<u32>,
-    /// The kernel may have a listing of this age, which nobody ends.
-    left: Option<u64>,
+    /// To whom a beginning of this age may be on its way, and when it was told. 0: to anybody.
+    beginners: BTreeMap<u32, u64>,
+    /// These are waited for.
+    is_awaited: bool,
     next: u64,
 }
 
@@ -119,12 +119,17 @@ pub(crate) enum Ending {
 pub(crate) struct Unopened {
     directories: BTreeMap<NodeId, Gathered>,
     readings: Readings,
+    /// The threads among all beginners. Each waits for one answer at a time.
+    threads: BTreeMap<u32, NodeId>,
+    /// Counts beginnings.
+    told: u64,
 }
 
 impl Unopened {
     /// For a client that may use so many bytes.
     pub(crate) fn within(bytes_max: usize) -> Unopened {
-        Unopened { directories: BTreeMap::new(), readings: Readings::within(bytes_max) }
+        let readings = Readings::within(bytes_max);
+        Unopened { directories: BTreeMap::new(), readings, threads: BTreeMap::new(), told: 0 }
     }
 
     /// A listing is here, or its beginning, for who reads the directory.
@@ -197,7 +202,7 @@ impl Unopened {
             gathered.is_told = true;
             gathered.is_doubtful |= !is_promised;
             if begins {
-                gathered.begins(thread);
+                self.begins(dir, thread);
             }
         }
         self.readings.tells((dir, number), thread, (begins, is_last), now);
@@ -209,49 +214,76 @@ impl Unopened {
         self.readings.find((dir, number)).map(|(_, age)| age)
     }
 
+    fn begins(&mut self, dir: NodeId, thread: u32) {
+        if thread != 0 && self.threads.len() >= THREADS_MAX {
+            let surplus = self.threads.pop_first();
+            let other = surplus.and_then(|(thread, dir)| Some((thread, self.directories.get_mut(&dir)?)));
+            if let Some((thread, other)) = other
+                && let Some(told) = other.beginners.remove(&thread)
+            {
+                let unknown = other.beginners.entry(0).or_insert(told);
+                *unknown = told.max(*unknown);
+            }
+        }
+        self.told += 1;
+        if thread != 0 {
+            self.threads.insert(thread, dir);
+        }
+        if let Some(gathered) = self.directories.get_mut(&dir) {
+            gathered.beginners.insert(thread, self.told);
+        }
+    }
+
     /// A thread comes to the end of a listing of this age.
     pub(crate) fn ends(&mut self, dir: NodeId, age: u64, thread: u32) -> Ending {
         self.readings.ended(dir, age, thread);
         let gathered = self.directories.get_mut(&dir).filter(|gathered| gathered.age == age);
-        let Some(gathered) = gathered else { return Ending::Plain };
-        if !gathered.is_doubtful {
-            (gathered.is_whole, gathered.is_told) = (true, false);
-            return Ending::Whole;
+        match gathered {
+            Some(gathered) if gathered.beginners.is_empty() => gathered.ends(),
+            Some(_) | None => Ending::Plain,
         }
-        let is_alone =
-            gathered.beginners.is_empty() || gathered.beginners.iter().eq([&thread]) && thread != 0;
-        gathered.grows_old();
-        if is_alone {
-            gathered.is_whole = false;
-            return Ending::Dropped;
-        }
-        gathered.left.get_or_insert(age);
-        Ending::Plain
     }
 
-    /// A thread reads on in a directory.
-    pub(crate) fn reads_on(&mut self, dir: NodeId, thread: u32) {
-        if let Some(gathered) = self.directories.get_mut(&dir).filter(|_| thread != 0) {
+    /// A thread asks for something: what it was told before it has taken in.
+    pub(crate) fn goes_on(&mut self, thread: u32) {
+        if let Some(dir) = self.threads.remove(&thread)
+            && let Some(gathered) = self.directories.get_mut(&dir)
+        {
             gathered.beginners.remove(&thread);
         }
     }
 
-    /// The kernel changes names in a directory: nobody reads it. A listing that nobody ends is ended by who reads it next.
+    /// The kernel changes names in a directory: nobody reads it.
     pub(crate) fn is_alone(&mut self, dir: NodeId) {
-        let Some(gathered) = self.directories.get_mut(&dir) else { return };
-        gathered.beginners.clear();
-        if let Some(left) = gathered.left.take() {
-            (gathered.age, gathered.is_told, gathered.is_doubtful) = (left, true, true);
+        if let Some(gathered) = self.directories.get_mut(&dir) {
+            gathered.beginners.clear();
         }
     }
 
-    /// What is known of the directory's names is not so, or not for sure. Says whether the kernel is to drop what it has.
+    /// Whether somebody is to be waited for who may have a beginning on its way, and is not: all that were told up to this moment.
+    pub(crate) fn awaits(&mut self, dir: NodeId) -> Option<u64> {
+        let gathered = self.directories.get_mut(&dir).filter(|gathered| !gathered.beginners.is_empty())?;
+        (!std::mem::replace(&mut gathered.is_awaited, true)).then_some(self.told)
+    }
+
+    /// Who was told something of a directory up to this moment has taken it in.
+    pub(crate) fn passed(&mut self, dir: NodeId, until: u64) {
+        if let Some(gathered) = self.directories.get_mut(&dir) {
+            gathered.is_awaited = false;
+            gathered.beginners.retain(|_, told| *told > until);
+        }
+    }
+
+    /// What is known of the directory's names is not so, or not for sure: nothing promises its listings any more. Says whether the kernel is
+    /// to drop what it has.
     pub(crate) fn doubt(&mut self, dir: NodeId) -> bool {
+        self.of(dir, |open| open.listed.leased = false);
         self.directories.get_mut(&dir).is_some_and(Gathered::doubt)
     }
 
     /// The same of all directories: those of which the kernel is to drop what it has.
     pub(crate) fn doubt_all(&mut self) -> Vec<NodeId> {
+        self.readings.all_mut().for_each(|open| open.listed.leased = false);
         let doubted =
             self.directories.iter_mut().filter_map(|(dir, gathered)| gathered.doubt().then_some(*dir));
         doubted.collect()
@@ -270,6 +302,7 @@ impl Unopened {
     /// Forgets the directories that the kernel does not know any more, and what nobody has read on in for long.
     pub(crate) fn bound(&mut self, now: Time, is_there: impl Fn(NodeId) -> bool) {
         self.directories.retain(|dir, _| is_there(*dir));
+        self.threads.retain(|_, dir| is_there(*dir));
         self.readings.retain(is_there);
         self.readings.end_slow(now);
     }
@@ -295,29 +328,17 @@ pub(crate) struct Told {
 }
 
 impl Gathered {
-    fn begins(&mut self, thread: u32) {
-        if self.beginners.len() < BEGINNERS_MAX {
-            self.beginners.insert(thread);
-        } else {
-            self.beginners = BTreeSet::from([0]);
-        }
+    /// INVARIANT: nobody has a beginning of this age on its way, and nobody will.
+    fn ends(&mut self) -> Ending {
+        self.is_whole = !self.is_doubtful;
+        self.age += 1;
+        (self.is_told, self.is_doubtful) = (false, false);
+        if self.is_whole { Ending::Whole } else { Ending::Dropped }
     }
 
     fn doubt(&mut self) -> bool {
-        let is_whole = std::mem::take(&mut self.is_whole);
-        if self.is_told {
-            self.is_doubtful = true;
-        } else if is_whole {
-            self.grows_old();
-        }
-        is_whole
-    }
-
-    fn grows_old(&mut self) {
-        self.age_max += 1;
-        self.age = self.age_max;
-        (self.is_told, self.is_doubtful) = (false, false);
-        self.beginners.clear();
+        self.is_doubtful |= self.is_told;
+        std::mem::take(&mut self.is_whole)
     }
 }
 

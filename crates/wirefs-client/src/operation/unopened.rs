@@ -1,17 +1,16 @@
 //! Readdir of a directory that was not opened: the kernel spares opening and closing it (`docs/design/0024-warm-calls.md`).
 
 use crate::call::{Answer, Call, CallId, Handle, Invalidate, Listed};
-use crate::core::Client;
+use crate::core::{Client, Output};
 use crate::files::{Ending, Part, Position, WaitingReaddir};
 use crate::operation::list::{self, Opening};
 use std::sync::Arc;
 use wirefs_cache::NodeId;
-use wirefs_op::Errno;
+use wirefs_op::{Errno, Time};
 
 /// # Cost
 /// 0 round trips when the listing is known and valid, or its reading has begun; else 1.
 pub(crate) fn read(client: &mut Client, node: NodeId, wanted: WaitingReaddir) -> Result<(), Errno> {
-    client.files.unopened.reads_on(node, wanted.thread);
     match Position::of(wanted.offset) {
         Position::Begin => begin(client, node, wanted),
         Position::End(age) => {
@@ -116,8 +115,21 @@ fn ends(client: &mut Client, dir: NodeId, age: u64, wanted: &WaitingReaddir) {
     match client.files.unopened.ends(dir, age, wanted.thread) {
         Ending::Whole => client.answer(wanted.call, nothing),
         Ending::Dropped => client.answer_dropped(dir, wanted.call, nothing),
-        Ending::Plain => client.answer(wanted.call, Answer::ListingEnd),
+        Ending::Plain => {
+            client.answer(wanted.call, Answer::ListingEnd);
+            if let Some(until) = client.files.unopened.awaits(dir) {
+                client.output(Output::AwaitReaders(dir, until));
+            }
+        }
     }
+}
+
+/// Whether who asks this has come back from what it asked before. A call for contents may come from the midst of it: when the buffer that it
+/// is answered in is a file of this mount.
+pub(crate) fn goes_on(call: &Call<'_>) -> bool {
+    let looks =
+        matches!(call, Call::Readdir { .. } | Call::Lookup { .. } | Call::Getattr { .. } | Call::Open { .. });
+    looks || changes_names_in(call).is_some()
 }
 
 /// The directories in which a call changes names.
@@ -136,9 +148,14 @@ pub(crate) fn changes_names_in(call: &Call<'_>) -> Option<[Option<NodeId>; 2]> {
 }
 
 impl Client {
+    /// Whoever read this directory when [`Output::AwaitReaders`] said so has what it was told.
+    pub fn readers_passed(&mut self, now: Time, dir: NodeId, until: u64) {
+        self.now = now;
+        self.files.unopened.passed(dir, until);
+    }
+
     /// What is known of a directory's names is not so, or not for sure.
     pub(crate) fn doubt_listing(&mut self, dir: NodeId) {
-        self.files.unopened.of(dir, |open| open.listed.leased = false);
         if self.files.unopened.doubt(dir) {
             self.invalidate(Invalidate::Listing { node: dir });
         }

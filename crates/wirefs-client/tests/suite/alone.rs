@@ -159,6 +159,7 @@ impl Alone {
                 Output::OpenData(key) => self.opens.push(key),
                 Output::CloseData(key) => self.closes.push(key),
                 Output::LetGo(..)
+                | Output::AwaitReaders(..)
                 | Output::Journal(..)
                 | Output::JournalForget(_)
                 | Output::JournalAnew(_)

@@ -1,5 +1,7 @@
 //! Directories that are read without being opened: what is asked of the server, and what a reader sees while names come and go.
 
+mod late;
+
 use crate::alone::Alone;
 use crate::config;
 use crate::deeds::{create, entry, handle};

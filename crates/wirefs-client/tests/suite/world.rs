@@ -56,6 +56,8 @@ pub(crate) struct Seat {
     pub(crate) hang_ups: usize,
     /// Nodes that its kernel was to let go of.
     pub(crate) let_go: Vec<NodeId>,
+    /// Directories whose readers are to be waited for, and the numbers to say so with.
+    pub(crate) awaited: Vec<(NodeId, u64)>,
     /// The numbers of the changes in its journal.
     pub(crate) journal: Vec<u64>,
     /// How often it was to be begun anew.
@@ -355,9 +357,14 @@ impl World {
 
     /// Hands in a call; its answer may be there already.
     pub(crate) fn call(&mut self, seat: usize, call: Call<'_>) -> CallId {
+        self.call_by(1, seat, call)
+    }
+
+    /// The same of this thread.
+    pub(crate) fn call_by(&mut self, pid: u32, seat: usize, call: Call<'_>) -> CallId {
         self.calls += 1;
         let id = CallId(self.calls);
-        let caller = Caller { uid: 0, gid: 0, pid: 1 };
+        let caller = Caller { uid: 0, gid: 0, pid };
         let now = self.now;
         self.seats[seat].kernel.asks(id, &call);
         self.seats[seat].client.call(now, id, caller, call);
@@ -398,6 +405,7 @@ impl World {
                     self.seats[seat].invalidated.push(listing);
                     self.answered(seat, id, answer);
                 }
+                Output::AwaitReaders(dir, until) => self.seats[seat].awaited.push((dir, until)),
                 Output::AnswerAfter(id, answer) => self.tell_kernel(seat, Notice::Answer(id, answer)),
                 Output::SendAfter(frame) => {
                     let connection = self.seats[seat].connection;

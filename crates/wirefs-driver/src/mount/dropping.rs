@@ -1,8 +1,11 @@
-//! Readdirs whose answer waits until the kernel has dropped what it gathered of the directory's listing.
+//! What is done for the listings that the kernel gathers, in two threads of their own: the queue of what else the kernel is to forget waits
+//! for calls as these, and frames wait for that.
 //!
-//! Dropping takes the locks of pages, which a call holds while it copies from them, and none that a call holds while it waits for an
-//! answer. So it waits for nothing but, where a program has its buffer in a file of this mount, a read of that. It has a thread of
-//! its own: the queue of what else the kernel is to forget waits for calls as these.
+//! A readdir whose answer waits until the kernel has dropped what it gathered of the directory's listing: dropping takes the locks of
+//! pages, which a call holds while it copies from them, and none that a call holds while it waits for an answer. So it waits for nothing
+//! but, where a program has its buffer in a file of this mount, a read of that.
+//!
+//! Directories whose readers are waited for: that takes as long as they wait for their answers, and nothing waits for it.
 
 use super::engine::Waiting;
 use std::collections::VecDeque;
@@ -17,43 +20,59 @@ pub(super) struct Dropped {
     pub(super) answer: Answer,
 }
 
-/// Those that are to be dropped, in order. No more than the calls that wait.
-#[derive(Default)]
-pub(super) struct Dropping {
-    queue: Mutex<Queue>,
-    filled: Condvar,
+/// A directory whose readers are waited for, and what the core is told then.
+pub(super) struct Awaited {
+    pub(super) dir: NodeId,
+    pub(super) until: u64,
 }
 
-#[derive(Default)]
-struct Queue {
-    waiting: VecDeque<Dropped>,
+/// What a thread does in order. There are no more than calls that wait for it, or directories that the kernel knows.
+pub(super) struct Errands<T>(Mutex<Queue<T>>, Condvar);
+
+struct Queue<T> {
+    waiting: VecDeque<T>,
     is_stopped: bool,
 }
 
-impl Dropping {
-    fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+impl<T> Default for Errands<T> {
+    fn default() -> Errands<T> {
+        Errands(Mutex::new(Queue { waiting: VecDeque::new(), is_stopped: false }), Condvar::new())
+    }
+}
+
+impl<T> Errands<T> {
+    fn lock(&self) -> MutexGuard<'_, Queue<T>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn push(&self, dropped: Dropped) {
-        self.lock().waiting.push_back(dropped);
-        self.filled.notify_one();
+    /// What comes when it is stopped is let go of, as is what waits then: a call fails by that.
+    pub(super) fn push(&self, errand: T) {
+        let mut queue = self.lock();
+        if !queue.is_stopped {
+            queue.waiting.push_back(errand);
+            self.1.notify_one();
+        }
     }
 
     /// Waits for the next; `None` when stopped.
-    pub(super) fn next(&self) -> Option<Dropped> {
+    pub(super) fn next(&self) -> Option<T> {
         let mut queue = self.lock();
         while queue.waiting.is_empty() && !queue.is_stopped {
-            queue = self.filled.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            queue = self.1.wait(queue).unwrap_or_else(PoisonError::into_inner);
         }
         queue.waiting.pop_front()
     }
 
-    /// What waits then fails.
     pub(super) fn stop(&self) {
-        let mut queue = self.lock();
-        queue.is_stopped = true;
-        queue.waiting.clear();
-        self.filled.notify_all();
+        let waiting = {
+            let mut queue = self.lock();
+            queue.is_stopped = true;
+            self.1.notify_all();
+            std::mem::take(&mut queue.waiting)
+        };
+        drop(waiting);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,7 +5,7 @@ mod journaling;
 use super::MountPlan;
 use super::clock::Clock;
 use super::data::DataLink;
-use super::dropping::{Dropped, Dropping};
+use super::dropping::{Awaited, Dropped, Errands};
 use super::handshake::Attached;
 use super::journal::{FsyncWaits, Journal, Late};
 use super::notices::{Notice, Notices};
@@ -81,7 +81,8 @@ pub(super) struct Engine {
     pub(super) journal: Option<Arc<Journal>>,
     config: Config,
     pub(super) notices: Notices,
-    pub(super) dropping: Dropping,
+    pub(super) dropping: Errands<Dropped>,
+    pub(super) awaiting: Errands<Awaited>,
     /// What the server's machine has lost is being done again.
     pub(super) redoes: AtomicBool,
     stopped: AtomicBool,
@@ -156,7 +157,8 @@ impl Engine {
             journal: journal.map(Arc::new),
             config,
             notices: Notices::default(),
-            dropping: Dropping::default(),
+            dropping: Errands::default(),
+            awaiting: Errands::default(),
             redoes: AtomicBool::new(false),
             stopped: AtomicBool::new(false),
             hurries: AtomicBool::new(false),
@@ -249,6 +251,7 @@ impl Engine {
                     }
                 }
                 Output::AnswerDropped(dir, call, answer) => self.drop_first(state, dir, call, answer),
+                Output::AwaitReaders(dir, until) => self.awaiting.push(Awaited { dir, until }),
                 Output::Send(frame, Lane::Data(key)) => work.send_data(state, frame, key),
                 Output::OpenData(key) => state.wanted_data.push(key),
                 Output::CloseData(key) => work.closes.extend(state.end_data(key)),
@@ -418,6 +421,7 @@ impl Engine {
         signal.notify_all();
         self.notices.stop();
         self.dropping.stop();
+        self.awaiting.stop();
         let (closer, data) = {
             let mut state = self.lock();
             (state.closer.take(), std::mem::take(&mut state.data))

@@ -1,6 +1,6 @@
-//! Telling the kernel what to forget, in a thread that may wait for the kernel, and another for what must not wait.
+//! Telling the kernel what to forget, in a thread that may wait for the kernel, another for what must not wait, and two for listings.
 
-use super::dropping::Dropped;
+use super::dropping::{Awaited, Dropped};
 use super::engine::Shared;
 use super::notices::{FRAME_MAX, Notice, ONE_MAX, Stuck};
 use super::outlet::Outlet;
@@ -18,6 +18,10 @@ pub(super) fn start(engine: &Shared, notifier: Notifier) -> io::Result<()> {
     std::thread::Builder::new()
         .name("wirefs-dropping".into())
         .spawn(move || drop_listings(&dropping, &dropper))?;
+    let (awaiting, awaiter) = (Shared::clone(engine), notifier.clone());
+    std::thread::Builder::new()
+        .name("wirefs-readers".into())
+        .spawn(move || await_readers(&awaiting, &awaiter))?;
     let rescuing = Shared::clone(engine);
     std::thread::Builder::new().name("wirefs-rescue".into()).spawn(move || {
         while let Some(stuck) = rescuing.notices.next_stuck(ONE_MAX, FRAME_MAX) {
@@ -48,6 +52,15 @@ fn drop_listings(engine: &Shared, notifier: &Notifier) {
         // What was not dropped must not be taken for whole.
         waiting.answer(if dropped.is_ok() { answer } else { Answer::Fail(Errno::Io) });
         engine.lock().delayed.remove(&call);
+    }
+}
+
+fn await_readers(engine: &Shared, notifier: &Notifier) {
+    while let Some(Awaited { dir, until }) = engine.awaiting.next() {
+        // Whom nobody could wait for may still have something on its way.
+        if notifier.await_readers(dir).is_ok() {
+            engine.drive(|state, now| state.client.readers_passed(now, dir, until));
+        }
     }
 }
 

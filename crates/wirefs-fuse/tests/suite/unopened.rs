@@ -65,6 +65,22 @@ fn from_a_plain_end_the_kernel_concludes_nothing() {
 }
 
 #[test]
+fn waiting_for_who_reads_a_directory_leaves_the_kernel_its_listing() {
+    let (mounted, directory) = mounted(3);
+    let path = mounted.path("directory");
+    let notifier = mounted.session.as_ref().unwrap().notifier();
+    notifier.await_readers(directory).unwrap();
+    assert_eq!((count(&path), count(&path)), (3, 3));
+    let asked = mounted.memory.asked().len();
+    // Nor does one that has left in the midst hold it up.
+    let mut reader = fs::read_dir(&path).unwrap();
+    reader.next().unwrap().unwrap();
+    notifier.await_readers(directory).unwrap();
+    assert_eq!((count(&path), reader.count()), (3, 2));
+    assert_eq!(mounted.memory.asked().len(), asked);
+}
+
+#[test]
 fn a_listing_that_is_dropped_while_it_is_read_is_not_kept() {
     let (mounted, directory) = mounted(2000);
     let path = mounted.path("directory");

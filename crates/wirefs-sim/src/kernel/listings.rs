@@ -78,14 +78,14 @@ impl Listings {
     }
 
     /// An answer is there to who read from a position on. `is_vain`: a change of the directory was under way, which a kernel does not let
-    /// happen.
+    /// happen; what comes then is not appended.
     pub(super) fn takes(&mut self, dir: NodeId, position: u64, listed: &[Listed], is_vain: bool) {
         let gathered = self.0.entry(dir).or_default();
-        if is_vain {
-            return gathered.reset();
-        }
         if listed.is_empty() {
             gathered.is_whole |= gathered.position == position;
+        }
+        if is_vain {
+            return;
         }
         let mut at = position;
         for entry in listed {

@@ -1,11 +1,19 @@
 //! What a kernel is told to forget, one after the other, what waits for that, and the answers beside it.
 
 use crate::flaw::Flaw;
+use crate::seat::Seat;
 use crate::world::{Event, World};
 use bytes::Bytes;
+use std::time::Duration;
 use wirefs_client::Lane;
-use wirefs_client::call::{Answer, CallId, Invalidate};
+use wirefs_client::call::{Answer, CallId, Invalidate, NodeId};
 use wirefs_server::ConnectionKey;
+
+/// How often it is looked whether readers have what they were told.
+const LOOK: Duration = Duration::from_millis(2);
+/// A late answer takes so many times as long, up to this.
+const LATE: u32 = 40;
+const LATEST: Duration = Duration::from_millis(200);
 
 /// One thing to do.
 #[derive(Debug)]
@@ -58,9 +66,33 @@ impl World {
         }
     }
 
-    /// An answer is on its way to the kernel, beside what that is told.
+    /// Who reads a directory is waited for, beside all else.
+    pub(crate) fn await_readers(&mut self, index: usize, dir: NodeId, until: u64) {
+        if let Some(life) = self.seats.get(index).map(|seat| seat.life) {
+            self.after(LOOK, Event::Passed(index, life, dir, until));
+        }
+    }
+
+    /// Looks whether they have what they were told.
+    pub(crate) fn readers_passed(&mut self, index: usize, life: u64, dir: NodeId, until: u64) {
+        let Some(seat) = self.seats.get(index).filter(|seat| seat.life == life && !seat.is_down) else {
+            return;
+        };
+        if seat.kernel.is_held(dir) {
+            return self.after(LOOK, Event::Passed(index, life, dir, until));
+        }
+        self.drive(index, |client, now| client.readers_passed(now, dir, until));
+    }
+
+    /// An answer is on its way to the kernel, beside what that is told. Now and then what a kernel gathers is long in coming: its reader is
+    /// not let run.
     pub(crate) fn answer_comes(&mut self, index: usize, id: CallId, answer: Answer) {
-        let delay = self.delay(self.plan.kernel) / 4;
+        let gathers = self.plan.spares_opendir && self.seats.get(index).is_some_and(Seat::takes_leases);
+        // Not by the dice: what is no listing stays the run that it is.
+        let is_late =
+            gathers && matches!(answer, Answer::Listing(_)) && (self.now.0 / 1000 + id.0).is_multiple_of(8);
+        let prompt = self.delay(self.plan.kernel) / 4;
+        let delay = if is_late { (prompt * LATE).min(LATEST) } else { prompt };
         let Some(life) = self.seats.get(index).map(|seat| seat.life) else { return };
         self.after(delay, Event::Answered(index, life, id, Box::new(answer)));
     }

@@ -144,6 +144,10 @@ impl Readings {
         self.listings.values().map(|listing| &listing.open)
     }
 
+    pub(super) fn all_mut(&mut self) -> impl Iterator<Item = &mut OpenDirectory> {
+        self.listings.values_mut().map(|listing| &mut listing.open)
+    }
+
     /// The listings of a directory, the oldest first.
     pub(super) fn of(&self, dir: NodeId) -> impl DoubleEndedIterator<Item = Handle> + '_ {
         self.of.range((dir, Handle(0))..=(dir, Handle(u64::MAX))).map(|(_, handle)| *handle)

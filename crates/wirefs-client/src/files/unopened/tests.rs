@@ -30,6 +30,12 @@ fn unopened() -> Unopened {
     Unopened::within(64 * 1024 * 1024)
 }
 
+/// A thread that was told something comes to the end of what is of this age.
+fn ends(unopened: &mut Unopened, age: u64, thread: u32) -> Ending {
+    unopened.goes_on(thread);
+    unopened.ends(DIR, age, thread)
+}
+
 /// A thread is told all of a listing; which age that is of.
 fn told(unopened: &mut Unopened, handle: u64, part: Part) -> u64 {
     unopened.lists(Handle(handle), open(3));
@@ -57,10 +63,10 @@ fn what_is_promised_is_whole_and_is_dropped_when_it_is_doubted() {
     let mut unopened = unopened();
     assert!(!unopened.doubt(DIR), "nothing was told");
     let age = told(&mut unopened, 1, ALL);
-    assert_eq!(unopened.ends(DIR, age, 1), Ending::Whole);
+    assert_eq!(ends(&mut unopened, age, 1), Ending::Whole);
     assert!(unopened.doubt(DIR));
     assert!(!unopened.doubt(DIR), "once");
-    assert_eq!(unopened.ends(DIR, age, 1), Ending::Plain, "of an age that is over");
+    assert_eq!(ends(&mut unopened, age, 1), Ending::Plain, "of an age that is over");
     assert_ne!(told(&mut unopened, 2, ALL), age);
 }
 
@@ -69,45 +75,85 @@ fn what_was_doubted_while_it_was_read_is_dropped_at_its_end() {
     let mut unopened = unopened();
     let age = told(&mut unopened, 1, ALL);
     assert!(!unopened.doubt(DIR), "the kernel does not call it whole");
-    unopened.reads_on(DIR, 1);
-    assert_eq!(unopened.ends(DIR, age, 1), Ending::Dropped);
-    assert_eq!(unopened.ends(DIR, age, 1), Ending::Plain);
+    assert_eq!(ends(&mut unopened, age, 1), Ending::Dropped);
+    assert_eq!(ends(&mut unopened, age, 1), Ending::Plain);
     let age = told(&mut unopened, 2, Part { is_promised: false, ..ALL });
-    assert_eq!(unopened.ends(DIR, age, 1), Ending::Dropped, "it was not promised");
+    assert_eq!(ends(&mut unopened, age, 1), Ending::Dropped, "it was not promised");
 }
 
 #[test]
 fn while_another_may_be_told_the_beginning_the_kernel_concludes_nothing() {
-    let mut unopened = unopened();
-    let age = told(&mut unopened, 1, ALL);
-    told(&mut unopened, 2, Part { thread: 2, ..ALL });
-    unopened.doubt(DIR);
-    unopened.reads_on(DIR, 1);
-    assert_eq!(unopened.ends(DIR, age, 1), Ending::Plain);
-    // Nobody reads while a name is changed here: who comes next ends what was left.
-    assert_ne!(told(&mut unopened, 3, ALL), age);
-    unopened.is_alone(DIR);
-    assert_eq!(told(&mut unopened, 4, ALL), age);
-    assert_eq!(unopened.ends(DIR, age, 1), Ending::Dropped);
-    let last = told(&mut unopened, 5, ALL);
-    assert_eq!(unopened.ends(DIR, last, 1), Ending::Whole);
+    for is_doubted in [false, true] {
+        let mut unopened = unopened();
+        let age = told(&mut unopened, 1, ALL);
+        told(&mut unopened, 2, Part { thread: 2, ..ALL });
+        if is_doubted {
+            unopened.doubt(DIR);
+        }
+        let end = if is_doubted { Ending::Dropped } else { Ending::Whole };
+        assert_eq!(ends(&mut unopened, age, 1), Ending::Plain);
+        // The last one ends it.
+        assert_eq!(ends(&mut unopened, age, 2), end);
+        // Nobody reads while a name is changed here: who comes next ends what was left.
+        let age = told(&mut unopened, 3, Part { is_promised: !is_doubted, ..ALL });
+        unopened.is_alone(DIR);
+        assert_eq!(ends(&mut unopened, age, 3), end);
+    }
 }
 
 #[test]
-fn a_thread_that_is_not_known_may_be_any() {
+fn an_age_is_ended_once_and_nothing_of_it_begins_behind_that() {
+    let mut unopened = unopened();
+    let age = told(&mut unopened, 1, ALL);
+    told(&mut unopened, 2, Part { thread: 2, ..ALL });
+    unopened.goes_on(1);
+    assert_eq!(ends(&mut unopened, age, 2), Ending::Whole);
+    assert_eq!(ends(&mut unopened, age, 1), Ending::Plain, "that one's end may come late");
+    // The same listing from its beginning has other positions and another end; who is in its midst has not.
+    let again = unopened.tells(Handle(2), Part { thread: 3, ..ALL }, NOW).unwrap();
+    assert_ne!(again.age, age);
+    let on = Part { number: Some(1), thread: 4, ..ALL };
+    assert_eq!(unopened.tells(Handle(2), on, NOW).unwrap().age, age);
+    assert_ne!(again.number, 1);
+}
+
+#[test]
+fn a_thread_that_is_not_known_may_be_any_and_is_waited_for() {
     let mut unopened = unopened();
     let age = told(&mut unopened, 1, Part { thread: 0, is_promised: false, ..ALL });
-    unopened.reads_on(DIR, 0);
-    assert_eq!(unopened.ends(DIR, age, 0), Ending::Plain);
+    assert_eq!(ends(&mut unopened, age, 0), Ending::Plain);
+    let until = unopened.awaits(DIR).unwrap();
+    assert_eq!(unopened.awaits(DIR), None, "once");
+    told(&mut unopened, 2, Part { thread: 2, ..ALL });
+    unopened.passed(DIR, until);
+    assert_eq!(ends(&mut unopened, age, 0), Ending::Plain, "another was told since");
+    let until = unopened.awaits(DIR).unwrap();
+    unopened.passed(DIR, until);
+    assert_eq!(unopened.awaits(DIR), None);
+    assert_eq!(ends(&mut unopened, age, 0), Ending::Dropped);
+}
+
+#[test]
+fn of_too_many_threads_some_are_not_known_any_more() {
+    let mut unopened = unopened();
+    let age = told(&mut unopened, 1, ALL);
+    for thread in 2..2000 {
+        told(&mut unopened, u64::from(thread), Part { thread, ..ALL });
+    }
+    assert_eq!(unopened.threads.len(), THREADS_MAX);
+    (1..2000).for_each(|thread| unopened.goes_on(thread));
+    assert_eq!(unopened.ends(DIR, age, 1), Ending::Plain);
+    unopened.is_alone(DIR);
+    assert_eq!(unopened.ends(DIR, age, 1), Ending::Whole);
 }
 
 #[test]
 fn what_is_whole_is_dropped_later_though_what_was_told_since_was_not_promised() {
     let mut unopened = unopened();
     let age = told(&mut unopened, 1, ALL);
-    assert_eq!(unopened.ends(DIR, age, 1), Ending::Whole);
-    told(&mut unopened, 2, Part { is_promised: false, ..ALL });
+    assert_eq!(ends(&mut unopened, age, 1), Ending::Whole);
+    let age = told(&mut unopened, 2, Part { is_promised: false, ..ALL });
     told(&mut unopened, 3, Part { thread: 2, is_promised: false, ..ALL });
-    assert_eq!(unopened.ends(DIR, age, 1), Ending::Plain);
+    assert_eq!(ends(&mut unopened, age, 1), Ending::Plain);
     assert!(unopened.doubt(DIR));
 }

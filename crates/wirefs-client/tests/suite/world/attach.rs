@@ -104,6 +104,7 @@ impl World {
             invalidated: Vec::new(),
             hang_ups: 0,
             let_go: Vec::new(),
+            awaited: Vec::new(),
             anew: 0,
             journal: Vec::new(),
             refused: Vec::new(),
