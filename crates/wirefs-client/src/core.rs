@@ -264,7 +264,8 @@ impl Client {
         if operation::unopened::goes_on(&call) {
             self.files.unopened.goes_on(caller.pid);
         }
-        if !self.files.unopened.is_empty()
+        // Also where nothing was listed yet: a listing may overtake the change.
+        if self.config.mode.takes_leases()
             && let Some(dirs) = operation::unopened::changes_names_in(&call)
         {
             dirs.into_iter().flatten().for_each(|dir| self.files.unopened.is_alone(dir));

@@ -289,11 +289,6 @@ impl Unopened {
         doubted.collect()
     }
 
-    /// Whether no directory was read that was not opened.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.directories.is_empty()
-    }
-
     /// Whether this directory was read without being opened.
     pub(crate) fn knows(&self, dir: NodeId) -> bool {
         self.directories.contains_key(&dir)

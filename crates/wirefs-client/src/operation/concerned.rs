@@ -145,6 +145,8 @@ pub(crate) fn doubt(client: &mut Client, pending: &Pending) {
         if let Some(id) = client.names.node(node).map(|known| known.stat.id) {
             client.directories.outdate(id, client.now);
         }
-        client.invalidate(Invalidate::Node { node, offset: 0, length: 0 });
+        // What the kernel gathers of a listing is dropped at that one's end.
+        let offset = if client.files.unopened.knows(node) { -1 } else { 0 };
+        client.invalidate(Invalidate::Node { node, offset, length: 0 });
     }
 }

@@ -2,15 +2,17 @@
 
 mod late;
 
-use crate::alone::Alone;
+use crate::alone::{Alone, Told, got, stat};
 use crate::config;
 use crate::deeds::{create, entry, handle};
 use crate::world::{STEADY, World};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use wirefs_client::call::{Answer, Call, Invalidate, Listed, NodeId, ROOT, UNOPENED};
+use wirefs_client::call::{Answer, Call, CallId, Caller, Invalidate, Listed, NodeId, ROOT, UNOPENED};
 use wirefs_op::message::error::Rerror;
-use wirefs_op::{Errno, Reply};
+use wirefs_op::message::get::GotMode;
+use wirefs_op::message::remove::Rremove;
+use wirefs_op::{Errno, Kind, Reply, Stat};
 
 const NOTHING: [&str; 0] = [];
 const NAMES: usize = 40;
@@ -186,6 +188,52 @@ fn a_change_whose_caller_was_killed_has_the_kernel_drop_what_it_keeps() {
     world.settle();
     assert!(world.seats[1].invalidated.contains(&Invalidate::Listing { node: dir }));
     assert_eq!(all(&mut world, dir).len(), 2 + 2);
+}
+
+/// An empty directory is listed to its end by a thread that is known; the answer to that.
+fn listed_empty(alone: &mut Alone) -> Answer {
+    let ask = |alone: &mut Alone, offset, is_asked: bool| {
+        let (now, id) = (alone.now, CallId(1 << 32 | offset));
+        alone.client.call(now, id, Caller { uid: 0, gid: 0, pid: 5 }, readdir(ROOT, offset));
+        alone.outputs();
+        if is_asked {
+            let tag = alone.next();
+            let root = Stat { leased: true, ..stat(1, Kind::Directory, 0) };
+            alone.reply(tag, &got(GotMode::LAST, Some(root), b"")).unwrap();
+        }
+        alone.answer(id).unwrap().clone()
+    };
+    let told = part(ask(alone, 0, true));
+    ask(alone, told.last().unwrap().next, false)
+}
+
+// S-135
+#[test]
+fn a_first_listing_that_overtakes_a_change_whose_caller_was_killed_is_not_kept() {
+    let mut alone = Alone::leased();
+    let unlink = alone.call(Call::Unlink { parent: ROOT, name: b"f" });
+    let tag = alone.next();
+    let now = alone.now;
+    assert!(alone.client.abandon(now, unlink));
+    alone.outputs();
+    alone.told.clear();
+    assert_eq!(listed_empty(&mut alone), Answer::Listing(Vec::new()), "the kernel keeps it");
+    alone.reply(tag, &Reply::Remove(Rremove { dir: None })).unwrap();
+    assert!(alone.told.contains(&Told::Forget(Invalidate::Listing { node: ROOT })), "{:?}", alone.told);
+}
+
+// S-135
+#[test]
+fn a_change_of_unknown_outcome_leaves_the_kernel_the_pages_that_it_gathers_in() {
+    let mut alone = Alone::leased();
+    assert_eq!(listed_empty(&mut alone), Answer::Listing(Vec::new()));
+    alone.call(Call::Unlink { parent: ROOT, name: b"f" });
+    alone.next();
+    alone.told.clear();
+    alone.lost();
+    assert!(alone.told.contains(&Told::Forget(Invalidate::Listing { node: ROOT })), "{:?}", alone.told);
+    assert!(alone.told.contains(&Told::Forget(Invalidate::Node { node: ROOT, offset: -1, length: 0 })));
+    assert!(!alone.told.contains(&Told::Forget(Invalidate::Node { node: ROOT, offset: 0, length: 0 })));
 }
 
 // S-32
