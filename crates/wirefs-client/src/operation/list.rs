@@ -1,17 +1,21 @@
 //! Opendir and readdir: whole directories with their attributes, in one request.
 
-use crate::call::{Answer, CallId, Entry, Handle, Listed, PageCache};
+mod misses;
+mod packing;
+
+use crate::call::{Answer, CallId, Handle, PageCache};
 use crate::core::Client;
 use crate::files::{OpenDirectory, WaitingReaddir};
 use crate::operation::{Pending, attributes, unopened};
-use std::collections::{BTreeMap, BTreeSet};
+pub(crate) use misses::Misses;
+use packing::pack;
+use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
-use wirefs_cache::{Known, LongListing, NodeId, Page};
+use wirefs_cache::{Known, LongListing, NodeId};
 use wirefs_op::listing::entries;
 use wirefs_op::message::flush::Tflush;
 use wirefs_op::message::get::{GetMode, GotMode, Rget, Tget};
-use wirefs_op::{DirEntry, Errno, Kind, Request, Stat, Tag, Time};
+use wirefs_op::{DirEntry, Errno, Request, Stat, Tag, Time};
 
 /// Names that were asked for singly in one directory before its listing is fetched.
 const MISSES_BEFORE_LISTING: u32 = 2;
@@ -23,31 +27,6 @@ const LISTING_BYTES_MAX: u32 = 256 * 1024 * 1024;
 const RENEWED_BYTES_MAX: u32 = 64 * 1024;
 /// A listing is renewed before it is too old when it has so many entries at most: about 32 KiB.
 const RENEWED_ENTRIES_MAX: usize = 256;
-/// Directories whose misses are counted, at most.
-const MISSES_MAX: usize = 1024;
-
-/// Events by directory, each since when: lookups that no listing answered.
-#[derive(Debug, Default)]
-pub(crate) struct Misses(BTreeMap<NodeId, (u32, Time)>);
-
-impl Misses {
-    /// Counts one more; they are forgotten after `span`.
-    fn count(&mut self, dir: NodeId, now: Time, span: Duration) -> u32 {
-        if self.0.len() >= MISSES_MAX {
-            self.0.retain(|_, (_, since)| now < *since + span);
-            if self.0.len() >= MISSES_MAX {
-                self.0.clear();
-            }
-        }
-        let (count, since) = self.0.entry(dir).or_insert((0, now));
-        if now >= *since + span {
-            (*count, *since) = (0, now);
-        }
-        *count += 1;
-        *count
-    }
-}
-
 /// Who waits for a listing to begin.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Opening {
@@ -468,74 +447,4 @@ fn serve_waiting(client: &mut Client, handle: Handle) {
         };
         unopened::answer(client, handle, &wanted, answer);
     }
-}
-
-/// The entries of the page from `offset` on that fit. Offset 0 is `.`, 1 is `..`, 2 the first entry.
-fn pack(
-    client: &mut Client,
-    dir: NodeId,
-    page: &Page,
-    handle: Handle,
-    wanted: &WaitingReaddir,
-) -> Vec<Listed> {
-    let now = (Known::since(client.now), client.now, BTreeSet::new());
-    let open = client.files.directory_mut(handle);
-    let (listed, taken_at, doubted) =
-        open.map_or(now, |open| (open.listed, open.taken_at, open.doubted.clone()));
-    let mut room = wanted.bytes_max as usize;
-    let mut listing = Vec::new();
-    for (index, name) in [b".".as_slice(), b".."].into_iter().enumerate().skip(wanted.offset as usize) {
-        let cost = (wanted.entry_bytes as usize + name.len()).next_multiple_of(8);
-        if cost > room {
-            return listing;
-        }
-        room -= cost;
-        let node = if index == 0 { dir } else { client.names.parent(dir) };
-        let ino = client.names.node(node).map_or(1, |known| client.present(&known.stat).id.ino);
-        let st_mode = Kind::Directory.mode_bits();
-        listing.push(Listed { name: name.to_vec(), next: index as u64 + 1, ino, st_mode, entry: None });
-    }
-    let first = (wanted.offset as usize).saturating_sub(2).saturating_sub(page.first);
-    // Entries taken before an own change of the directory must not bring a removed name back: it is then shown without
-    // attributes, upon which the kernel remembers nothing of it.
-    let current = client.names.node(dir).is_some_and(|known| taken_at >= known.changed_at);
-    for (index, entry) in page.entries.iter().enumerate().skip(first) {
-        let cost = (wanted.entry_bytes as usize + entry.name.len()).next_multiple_of(8);
-        if cost > room {
-            break;
-        }
-        room -= cost;
-        let shown = client.present(&entry.stat);
-        let is_doubted = doubted.contains(&entry.name);
-        let shown_entry = (wanted.with_stats && current)
-            .then(|| entry_of(client, dir, entry, listed, is_doubted))
-            .flatten();
-        listing.push(Listed {
-            name: entry.name.clone(),
-            next: (page.first + index) as u64 + 3,
-            ino: shown.id.ino,
-            st_mode: shown.st_mode(),
-            entry: shown_entry,
-        });
-    }
-    listing
-}
-
-/// What a lookup of a listed entry would answer.
-fn entry_of(
-    client: &mut Client,
-    dir: NodeId,
-    entry: &DirEntry,
-    listed: Known,
-    is_doubted: bool,
-) -> Option<Entry> {
-    let mut known = client.directories.attributes_known(&entry.stat, listed.at);
-    known.leased &= !is_doubted;
-    let node = client.learn(&entry.stat, known);
-    client.names.link(dir, &entry.name, node);
-    if client.may_show(node) {
-        return client.entry(node, listed).ok();
-    }
-    client.names.drop_if_free(node);
-    None
 }

@@ -1,0 +1,31 @@
+//! Names that were asked for singly, by directory: from some number on its listing is worth having.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+use wirefs_cache::NodeId;
+use wirefs_op::Time;
+
+/// Directories whose misses are counted, at most.
+const MISSES_MAX: usize = 1024;
+
+/// Events by directory, each since when: lookups that no listing answered.
+#[derive(Debug, Default)]
+pub(crate) struct Misses(BTreeMap<NodeId, (u32, Time)>);
+
+impl Misses {
+    /// Counts one more; they are forgotten after `span`.
+    pub(super) fn count(&mut self, dir: NodeId, now: Time, span: Duration) -> u32 {
+        if self.0.len() >= MISSES_MAX {
+            self.0.retain(|_, (_, since)| now < *since + span);
+            if self.0.len() >= MISSES_MAX {
+                self.0.clear();
+            }
+        }
+        let (count, since) = self.0.entry(dir).or_insert((0, now));
+        if now >= *since + span {
+            (*count, *since) = (0, now);
+        }
+        *count += 1;
+        *count
+    }
+}

@@ -1,0 +1,78 @@
+//! The entries of a listing as a readdir is answered: as many as there is room for, with their attributes.
+
+use crate::call::{Entry, Handle, Listed};
+use crate::core::Client;
+use crate::files::WaitingReaddir;
+use std::collections::BTreeSet;
+use wirefs_cache::{Known, NodeId, Page};
+use wirefs_op::{DirEntry, Kind};
+
+/// The entries of the page from `offset` on that fit. Offset 0 is `.`, 1 is `..`, 2 the first entry.
+pub(super) fn pack(
+    client: &mut Client,
+    dir: NodeId,
+    page: &Page,
+    handle: Handle,
+    wanted: &WaitingReaddir,
+) -> Vec<Listed> {
+    let now = (Known::since(client.now), client.now, BTreeSet::new());
+    let open = client.files.directory_mut(handle);
+    let (listed, taken_at, doubted) =
+        open.map_or(now, |open| (open.listed, open.taken_at, open.doubted.clone()));
+    let mut room = wanted.bytes_max as usize;
+    let mut listing = Vec::new();
+    for (index, name) in [b".".as_slice(), b".."].into_iter().enumerate().skip(wanted.offset as usize) {
+        let cost = (wanted.entry_bytes as usize + name.len()).next_multiple_of(8);
+        if cost > room {
+            return listing;
+        }
+        room -= cost;
+        let node = if index == 0 { dir } else { client.names.parent(dir) };
+        let ino = client.names.node(node).map_or(1, |known| client.present(&known.stat).id.ino);
+        let st_mode = Kind::Directory.mode_bits();
+        listing.push(Listed { name: name.to_vec(), next: index as u64 + 1, ino, st_mode, entry: None });
+    }
+    let first = (wanted.offset as usize).saturating_sub(2).saturating_sub(page.first);
+    // Entries taken before an own change of the directory must not bring a removed name back: it is then shown without
+    // attributes, upon which the kernel remembers nothing of it.
+    let current = client.names.node(dir).is_some_and(|known| taken_at >= known.changed_at);
+    for (index, entry) in page.entries.iter().enumerate().skip(first) {
+        let cost = (wanted.entry_bytes as usize + entry.name.len()).next_multiple_of(8);
+        if cost > room {
+            break;
+        }
+        room -= cost;
+        let shown = client.present(&entry.stat);
+        let is_doubted = doubted.contains(&entry.name);
+        let shown_entry = (wanted.with_stats && current)
+            .then(|| entry_of(client, dir, entry, listed, is_doubted))
+            .flatten();
+        listing.push(Listed {
+            name: entry.name.clone(),
+            next: (page.first + index) as u64 + 3,
+            ino: shown.id.ino,
+            st_mode: shown.st_mode(),
+            entry: shown_entry,
+        });
+    }
+    listing
+}
+
+/// What a lookup of a listed entry would answer.
+fn entry_of(
+    client: &mut Client,
+    dir: NodeId,
+    entry: &DirEntry,
+    listed: Known,
+    is_doubted: bool,
+) -> Option<Entry> {
+    let mut known = client.directories.attributes_known(&entry.stat, listed.at);
+    known.leased &= !is_doubted;
+    let node = client.learn(&entry.stat, known);
+    client.names.link(dir, &entry.name, node);
+    if client.may_show(node) {
+        return client.entry(node, listed).ok();
+    }
+    client.names.drop_if_free(node);
+    None
+}
