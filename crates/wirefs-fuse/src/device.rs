@@ -1,5 +1,8 @@
 //! The descriptors of a mount: requests are read from them, answers written to them.
 
+#[cfg(test)]
+mod tests;
+
 use crate::answer::{Encoded, encode_error, put_header};
 use crate::beliefs::Beliefs;
 use crate::{abi, sys};
@@ -59,19 +62,23 @@ pub(crate) enum Received {
 pub(crate) struct Connection {
     first: OwnedFd,
     others: Vec<OwnedFd>,
+    /// Whether taking a request waits for none.
+    looks: bool,
     beliefs: Beliefs,
 }
 
 impl Connection {
     /// Joins descriptors until there are `lanes` of them, so that threads do not contend for one queue. Where the kernel
-    /// or the rights forbid that, all threads share what there is.
+    /// or the rights forbid that, all threads share what there is. With `looks` a request is taken without waiting for one.
     ///
     /// # Errors
-    /// Those of asking that reading waits for nothing.
-    pub(crate) fn new(device: Device, lanes: usize) -> io::Result<Connection> {
+    /// Those of asking for that.
+    pub(crate) fn new(device: Device, lanes: usize, looks: bool) -> io::Result<Connection> {
         let Device(first) = device;
-        let waits_not =
-            |fd: &OwnedFd| rustix::fs::fcntl_setfl(fd, rustix::fs::fcntl_getfl(fd)? | OFlags::NONBLOCK);
+        let waits_not = |fd: &OwnedFd| match looks {
+            true => rustix::fs::fcntl_setfl(fd, rustix::fs::fcntl_getfl(fd)? | OFlags::NONBLOCK),
+            false => io::Result::Ok(()),
+        };
         let join = || {
             let fresh = open_device()?;
             sys::join_device(&fresh, first.as_fd())?;
@@ -80,7 +87,7 @@ impl Connection {
         };
         waits_not(&first)?;
         let others = (1..lanes).map_while(|_| join().ok()).collect();
-        Ok(Connection { first, others, beliefs: Beliefs::default() })
+        Ok(Connection { first, others, looks, beliefs: Beliefs::default() })
     }
 
     /// What the kernel may believe.
@@ -98,6 +105,9 @@ impl Connection {
     /// # Errors
     /// As [`Connection::take`], and those of waiting.
     pub(crate) fn receive(&self, lane: usize, head: &mut [u8], rest: &mut [u8]) -> io::Result<Received> {
+        if !self.looks {
+            return self.take(lane, head, rest);
+        }
         let mut waits = [PollFd::new(self.lane(lane), PollFlags::IN)];
         match poll(&mut waits, None) {
             Ok(_) => self.take(lane, head, rest),
@@ -106,7 +116,7 @@ impl Connection {
         }
     }
 
-    /// Takes a request, if there is one; what `head` does not take goes to `rest`.
+    /// Takes a request, if there is one, or waits for one where it is not to look; what `head` does not take goes to `rest`.
     ///
     /// # Errors
     /// Those of reading that mean neither "nothing now" nor the end.

@@ -46,7 +46,7 @@ pub(crate) struct Looking {
 }
 
 impl Looking {
-    const fn new() -> Looking {
+    fn new() -> Looking {
         Looking { waits: 1, waits_next: 1 }
     }
 
@@ -102,7 +102,7 @@ struct State {
 }
 
 impl State {
-    const fn new() -> State {
+    fn new() -> State {
         State { looking: Looking::new(), turns: 0, turn: None, carries_since: None }
     }
 
@@ -120,7 +120,7 @@ pub(crate) struct Turns {
 }
 
 impl Turns {
-    pub(crate) const fn new() -> Turns {
+    pub(crate) fn new() -> Turns {
         Turns { state: Mutex::new(State::new()), freed: Condvar::new() }
     }
 
@@ -171,26 +171,26 @@ impl Turns {
 /// A thread that carries out requests: it may have the turn to read.
 #[derive(Debug)]
 pub struct Reading<'a> {
-    turns: &'a Turns,
+    /// `None`: it reads whenever it likes.
+    turns: Option<&'a Turns>,
     turn: Cell<Option<u64>>,
     has_looked: Cell<bool>,
 }
 
 impl<'a> Reading<'a> {
-    pub(crate) fn new(turns: &'a Turns) -> Reading<'a> {
+    pub(crate) fn new(turns: Option<&'a Turns>) -> Reading<'a> {
         Reading { turns, turn: Cell::new(None), has_looked: Cell::new(false) }
     }
 
     /// For a thread that reads no requests and carries one out nevertheless.
     pub fn elsewhere() -> Reading<'static> {
-        static NONE: Turns = Turns::new();
-        Reading::new(&NONE)
+        Reading::new(None)
     }
 
     /// Lets another thread read: this one is about to wait, or to take longer than it takes to wake one. Once for each call counts.
     pub fn hand_over(&self) {
-        if let Some(turn) = self.turn.take() {
-            self.turns.end(turn);
+        if let (Some(turns), Some(turn)) = (self.turns, self.turn.take()) {
+            turns.end(turn);
         }
     }
 
@@ -210,7 +210,8 @@ impl<'a> Reading<'a> {
         head: &mut [u8],
         rest: &mut [u8],
     ) -> io::Result<Received> {
-        let (turn, looks) = self.turns.begin(self.turn.get());
+        let Some(turns) = self.turns else { return connection.receive(lane, head, rest) };
+        let (turn, looks) = turns.begin(self.turn.get());
         self.turn.set(Some(turn));
         self.has_looked.set(false);
         let began = Instant::now();
@@ -219,13 +220,13 @@ impl<'a> Reading<'a> {
                 Received::Nothing => std::hint::spin_loop(),
                 received => {
                     self.has_looked.set(true);
-                    self.turns.came(turn, &Came::Found);
+                    turns.came(turn, &Came::Found);
                     return Ok(received);
                 }
             }
         }
         let received = connection.receive(lane, head, rest)?;
-        self.turns.came(turn, &if looks { Came::InVain } else { Came::Slept(began.elapsed()) });
+        turns.came(turn, &if looks { Came::InVain } else { Came::Slept(began.elapsed()) });
         Ok(received)
     }
 }

@@ -40,6 +40,9 @@ pub struct SessionOptions {
     /// The kernel opens and closes directories without asking, and keeps each listing that it has read to its end until it is told to
     /// drop it: the file system has to do that (`Invalidate::Listing`). READDIR comes with handle 0 then.
     pub spares_opendir: bool,
+    /// One thread reads at a time, and looks for the next request before it sleeps: for a file system that answers most calls sooner than a
+    /// thread wakes. Else all threads wait for requests.
+    pub reads_in_turn: bool,
 }
 
 impl SessionOptions {
@@ -65,6 +68,7 @@ impl Default for SessionOptions {
             statx: false,
             forgets_names: true,
             spares_opendir: false,
+            reads_in_turn: true,
         }
     }
 }
@@ -122,16 +126,17 @@ impl Session {
         options: SessionOptions,
     ) -> Result<Session, StartError> {
         let threads = options.threads.max(1);
-        let connection =
-            Connection::new(device, threads).map_err(|error| StartError::Device(error.into()))?;
-        let (connection, turns) = (Arc::new(connection), Arc::new(Turns::new()));
+        let connection = Connection::new(device, threads, options.reads_in_turn)
+            .map_err(|error| StartError::Device(error.into()))?;
+        let (connection, turns) =
+            (Arc::new(connection), options.reads_in_turn.then(|| Arc::new(Turns::new())));
         let agreed = shake_hands(&connection, &options)?;
         connection.beliefs().agree(agreed.forgets_names, agreed.maps_unkept(), agreed.prunes());
         let mut session = Session { connection, agreed, threads: Vec::with_capacity(threads) };
         for lane in 0..threads {
             let server = Server {
                 connection: Arc::clone(&session.connection),
-                turns: Arc::clone(&turns),
+                turns: turns.clone(),
                 lane,
                 file_system: Arc::clone(&file_system),
                 agreed,
@@ -217,7 +222,8 @@ fn receive_offer(connection: &Connection, buffer: &mut [u8]) -> Result<(CallId, 
 /// One thread's share of the serving.
 struct Server {
     connection: Arc<Connection>,
-    turns: Arc<Turns>,
+    /// `None`: all threads read.
+    turns: Option<Arc<Turns>>,
     lane: usize,
     file_system: Arc<dyn FileSystem>,
     agreed: Agreed,
@@ -227,7 +233,7 @@ impl Server {
     fn serve(self) -> io::Result<Ended> {
         let mut inbox = Inbox::new(self.agreed.write_bytes_max);
         let mut near = Nearness::default();
-        let reading = Reading::new(&self.turns);
+        let reading = Reading::new(self.turns.as_deref());
         loop {
             let (head, rest) = inbox.room();
             match reading.receive(&self.connection, self.lane, head, rest)? {

@@ -19,16 +19,21 @@ fn a_panic_a_dropped_reply_and_a_misfit_cost_the_call_only() {
 
 #[test]
 fn while_a_call_waits_that_handed_over_another_thread_reads() {
-    others_go_on_beside("waits");
+    others_go_on_beside("waits", true);
 }
 
 #[test]
 fn a_call_that_waits_and_does_not_hand_over_loses_its_turn() {
-    others_go_on_beside("stuck");
+    others_go_on_beside("stuck", true);
 }
 
-fn others_go_on_beside(name: &str) {
-    let mounted = Mounted::with(SessionOptions { threads: 2, ..SessionOptions::default() });
+#[test]
+fn where_all_threads_read_none_has_to_hand_over() {
+    others_go_on_beside("stuck", false);
+}
+
+fn others_go_on_beside(name: &str, reads_in_turn: bool) {
+    let mounted = Mounted::with(SessionOptions { threads: 2, reads_in_turn, ..SessionOptions::default() });
     let waits = mounted.path(name);
     let waiting = thread::spawn(move || fs::metadata(waits));
     mounted.memory.wait_until_asked(&format!("{:?}", name.as_bytes()));
