@@ -360,6 +360,7 @@ impl World {
             if let Some(seat) = self.seats.get_mut(index) {
                 (seat.last_loss, seat.up_since, seat.dials) = (Some(now), None, 0);
             }
+            self.hears_nothing(index);
             self.drive(index, |client, now| client.lost(now));
         }
         self.dials_again(index);

@@ -245,6 +245,13 @@ impl Truth {
             change.answered.get_or_insert(at);
         }
     }
+
+    /// This life of a client lost its connection: what it was still to hear of over that one it will hear of over the next.
+    pub(crate) fn tells_nothing(&mut self, seat: usize, life: u64, now: Time) {
+        for change in self.changes.iter_mut().filter(|change| (change.seat, change.life) == (seat, life)) {
+            change.answered.take_if(|answered| *answered > now);
+        }
+    }
 }
 
 type Names = BTreeMap<Vec<u8>, FileId>;

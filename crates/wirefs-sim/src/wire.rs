@@ -232,6 +232,7 @@ impl World {
         let from = self.now + self.delay(self.plan.wire);
         let now = self.now;
         let Some(wire) = self.wires.get_mut(&connection) else { return };
+        let first = wire.data.is_none().then_some(wire.seat);
         // A stream has no hole: where something is lost that was held up, nothing that was sent behind it arrives.
         let is_held = !wire.held_up.is_empty() || !wire.held_down.is_empty();
         let from = if is_held { now } else { from };
@@ -242,6 +243,16 @@ impl World {
         for (way, span) in [Way::Up, Way::Down].into_iter().zip(spans) {
             let delay = self.delay(span);
             self.after(delay, Event::Unheard(connection, way));
+        }
+        if let Some(index) = first {
+            self.hears_nothing(index);
+        }
+    }
+
+    /// What a client was still to be told of its changes does not come over this connection any more, whether it knows or not.
+    pub(crate) fn hears_nothing(&mut self, index: usize) {
+        if let Some(seat) = self.seats.get(index) {
+            self.truth.tells_nothing(index, seat.life, self.now);
         }
     }
 
