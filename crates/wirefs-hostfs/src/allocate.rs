@@ -19,7 +19,7 @@ impl Session {
         let touched = Touched::object(file.id);
         replies.touch(std::slice::from_ref(&touched))?;
         let _turn = self.export.changes.turn(file.id);
-        let before = self.version_before(&*file);
+        let before = self.version_of(&*file);
         let mode = FallocateFlags::from_bits_retain(request.mode);
         uninterrupted(|| rustix::fs::fallocate(&*file, mode, request.offset, request.length))?;
         let stat = self.stat_promised(&object, replies).ok();

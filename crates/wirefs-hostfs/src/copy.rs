@@ -48,7 +48,7 @@ impl Session {
         if length > 0 {
             replies.touch(std::slice::from_ref(&touched))?;
         }
-        let before = self.version_before(&*to);
+        let before = self.version_of(&*to);
         let mut progress = Progress {
             from: &from,
             from_offset: request.from_offset,

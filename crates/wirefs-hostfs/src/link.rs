@@ -16,12 +16,14 @@ impl Session {
         let touched = [to.touched(), Touched::object(object.id)];
         replies.touch(&touched)?;
         replies.begins(&mut || Some(Found { of: Some(object.id), ..Found::default() }));
-        let before = [self.version_before(&to.dir), self.version_before(&object)];
+        let turn = self.turn_of_names([&to.dir; 2]);
+        let before = [self.version_of(&to.dir), self.version_of(&object)];
         // Following the entry in /proc leads to the very object that is held, and no further if that is a link.
         let path = proc_path(object.as_fd());
         uninterrupted(|| rustix::fs::linkat(CWD, &path, &to.dir, &to.name, AtFlags::SYMLINK_FOLLOW))?;
         let stat = self.stat_promised(&object, replies).ok();
         let dir = self.stat_promised(&to.dir, replies).ok();
+        drop(turn);
         for ((touched, before), after) in touched.iter().zip(before).zip([dir, stat]) {
             self.has_changed(touched, before, after.map(|stat| stat.version), replies);
         }

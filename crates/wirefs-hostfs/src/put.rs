@@ -34,6 +34,8 @@ struct Subject<'a> {
     birth: Option<Birth<'a>>,
     /// The version of the directory before something was made in it.
     dir_before: Option<u64>,
+    /// And right after it.
+    dir_after: Option<u64>,
 }
 
 /// Where the object is, as far as the request needs to know.
@@ -92,8 +94,8 @@ impl Session {
         }
         let fd = self.settle(mode, &subject, file.as_ref(), &stat, replies)?;
         let dir = subject.directory().and_then(|dir| self.stat_promised(dir, replies).ok());
-        if let (Where::Entry(entry), Some(dir), true) = (&subject.place, dir, subject.is_new) {
-            self.has_changed(&entry.touched(), subject.dir_before, Some(dir.version), replies);
+        if let (Where::Entry(entry), true) = (&subject.place, subject.is_new) {
+            self.has_changed(&entry.touched(), subject.dir_before, subject.dir_after, replies);
         }
         if mode.has(PutMode::SYNC) {
             // All is done; the next change need not wait for the disk.
@@ -114,7 +116,7 @@ impl Session {
         } else {
             Where::Anywhere
         };
-        Ok(Subject { object, place, is_new: false, birth: None, dir_before: None })
+        Ok(Subject { object, place, is_new: false, birth: None, dir_before: None, dir_after: None })
     }
 
     /// Says what is about to be changed, beside the names that a creation has touched already.

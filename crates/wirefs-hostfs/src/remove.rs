@@ -17,10 +17,12 @@ impl Session {
             replies.touch(&[object])?;
         }
         replies.begins(&mut || at.map(|id| Found { at: Some(id), ..Found::default() }));
-        let before = self.version_before(&entry.dir);
+        let turn = self.turn_of_names([&entry.dir; 2]);
+        let before = self.version_of(&entry.dir);
         let flags = if request.directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
         uninterrupted(|| rustix::fs::unlinkat(&entry.dir, &entry.name, flags))?;
         let dir = self.stat_promised(&entry.dir, replies).ok();
+        drop(turn);
         self.has_changed(&entry.touched(), before, dir.map(|dir| dir.version), replies);
         Ok(Rremove { dir })
     }

@@ -24,10 +24,12 @@ impl Session {
         let [of, at] = [&objects[0], &objects[1]].map(|object| object.as_ref().map(|object| object.id));
         replies.touch(&objects.into_iter().flatten().collect::<Vec<_>>())?;
         replies.begins(&mut || of.map(|id| Found { at, of: Some(id), size: 0 }));
-        let before = [&from, &to].map(|entry| self.version_before(&entry.dir));
+        let turn = self.turn_of_names([&from.dir, &to.dir]);
+        let before = [&from, &to].map(|entry| self.version_of(&entry.dir));
         uninterrupted(|| rustix::fs::renameat_with(&from.dir, &from.name, &to.dir, &to.name, flags))?;
-        let stat = self.stat_child_promised(&to, replies).ok();
         let dirs = [&from, &to].map(|entry| self.stat_promised(&entry.dir, replies).ok());
+        drop(turn);
+        let stat = self.stat_child_promised(&to, replies).ok();
         if let Some(moved) = stat {
             self.has_changed(&Touched::object(moved.id), None, Some(moved.version), replies);
         }

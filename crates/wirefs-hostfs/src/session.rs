@@ -110,10 +110,12 @@ impl Session {
 
     /// Removes the name that a closed file left, for a request that has touched it.
     pub(crate) fn remove_touched(&self, remove: &RemoveOnClose, replies: &mut dyn Replies) {
-        let before = self.version_before(&remove.dir);
+        let turn = self.export.changes.turn_of_names([remove.dir_id; 2]);
+        let before = self.version_of(&remove.dir);
         if self.remove_closed(remove) {
-            let name = Touched::name(remove.dir_id, remove.name.to_bytes());
-            self.has_changed(&name, before, self.version_before(&remove.dir), replies);
+            let after = self.version_of(&remove.dir);
+            drop(turn);
+            self.has_changed(&Touched::name(remove.dir_id, remove.name.to_bytes()), before, after, replies);
         }
     }
 

@@ -36,7 +36,7 @@ impl Session {
                 let (name, flags) = (name()?, XattrFlags::from_bits_retain(request.flags));
                 replies.touch(&[Touched::object(object.id)])?;
                 replies.begins(&mut || (!flags.is_empty()).then(Found::default));
-                let before = self.version_before(&object);
+                let before = self.version_of(&object);
                 uninterrupted(|| rustix::fs::setxattr(&path, &name, &request.value.0, flags))?;
                 if request.kill_sgid {
                     self.kill_set_gid(&object)?;
@@ -48,7 +48,7 @@ impl Session {
                 let name = name()?;
                 replies.touch(&[Touched::object(object.id)])?;
                 replies.begins(&mut || Some(Found::default()));
-                let before = self.version_before(&object);
+                let before = self.version_of(&object);
                 uninterrupted(|| rustix::fs::removexattr(&path, &name))?;
                 self.changed(&object, before, replies)
             }

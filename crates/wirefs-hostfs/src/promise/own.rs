@@ -2,20 +2,31 @@
 //! as well, so that a report of it is recognised.
 
 use crate::attributes;
+use crate::resolve::Object;
 use crate::session::Session;
 use rustix::fd::AsFd;
+use std::sync::MutexGuard;
 use wirefs_server::{Replies, Touched};
 
 impl Session {
-    /// The version of what is about to be changed, where that has to be known.
+    /// The version of what is about to be changed, or just was, where that has to be known.
     ///
     /// # Cost
     /// A system call where each directory is watched by itself, else none.
-    pub(crate) fn version_before(&self, object: impl AsFd) -> Option<u64> {
+    pub(crate) fn version_of(&self, object: impl AsFd) -> Option<u64> {
         if !self.export.promises.watches_directories() {
             return None;
         }
         attributes::statx(object.as_fd(), c"").ok().map(|statx| attributes::version(&statx))
+    }
+
+    /// A turn to change names of these directories, where the versions before and after that have to be known: what another
+    /// request of this server changed in between would look like somebody else's change.
+    pub(crate) fn turn_of_names(&self, dirs: [&Object; 2]) -> [Option<MutexGuard<'_, ()>>; 2] {
+        match self.export.promises.watches_directories() {
+            true => self.export.changes.turn_of_names(dirs.map(|dir| dir.id)),
+            false => [None, None],
+        }
     }
 
     /// Something was changed that had the version `before`, and has `after` now.

@@ -32,8 +32,9 @@ impl Session {
         replies.touch(&[entry.touched()])?;
         // Nobody can be told of what is done to it before it is known which object it is.
         let birth = changes_object(request, create.kind).then(|| self.export.promises.births.begin());
-        let dir_before = self.version_before(&entry.dir);
         replies.begins(&mut || self.look(&entry).is_none().then(Found::default));
+        let turn = self.turn_of_names([&entry.dir; 2]);
+        let dir_before = self.version_of(&entry.dir);
         let (object, is_new) = match create.kind {
             Kind::File => self.create_file(&entry, create, request.mode.has(PutMode::EXCLUSIVE))?,
             Kind::Directory
@@ -46,9 +47,11 @@ impl Session {
                 (self.child(&entry)?, true)
             }
         };
+        let dir_after = self.version_of(&entry.dir);
+        drop(turn);
         let object = self.noticed_in(&entry.dir, object, replies);
         let birth = birth.filter(|_| is_new);
-        Ok(Subject { object, place: Where::Entry(entry), is_new, birth, dir_before })
+        Ok(Subject { object, place: Where::Entry(entry), is_new, birth, dir_before, dir_after })
     }
 
     /// The file, and whether it is new.
@@ -88,7 +91,14 @@ impl Session {
         let fd = uninterrupted(|| rustix::fs::openat(&dir, c".", how, mode(create)));
         drop(acting);
         let object = self.created(fd?)?;
-        Ok(Subject { object, place: Where::Nameless(dir), is_new: true, birth: None, dir_before: None })
+        Ok(Subject {
+            object,
+            place: Where::Nameless(dir),
+            is_new: true,
+            birth: None,
+            dir_before: None,
+            dir_after: None,
+        })
     }
 
     fn created(&self, fd: OwnedFd) -> Result<Object, Failure> {

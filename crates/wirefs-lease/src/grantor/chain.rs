@@ -1,7 +1,7 @@
 //! The versions that the server's own changes left behind, so that a watcher's report of them is recognised.
 //!
 //! A report says what changed and which version the object has when the watcher looks, which may be some changes later.
-//! Own changes of one object are a chain as long as each found the version that the one before it left: then nobody else
+//! Own changes of one object are a chain as far as each found the version that another left: then nobody else
 //! changed the object in between. So a report is of own changes alone when its version is one of the chain, and its name
 //! one that was changed within it.
 //!
@@ -11,25 +11,27 @@
 
 use crate::limits::{OWN_AGE, OWN_CHANGES_MAX, OWN_OBJECTS_MAX};
 use bytes::Bytes;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wirefs_op::{FileId, Time};
 
-/// Own changes of one object, with nobody else's between them.
+/// An own change.
 #[derive(Debug)]
-struct Chain {
-    /// The name that was changed in a directory, and the version left behind.
-    links: VecDeque<(Option<Bytes>, u64)>,
-    /// The versions before and after the last change.
-    last: (Option<u64>, u64),
+struct Link {
+    /// The name that was changed in a directory.
+    name: Option<Bytes>,
+    /// The version that it found; `None`: not known.
+    before: Option<u64>,
+    /// The version that it left behind.
+    after: u64,
     at: Time,
 }
 
-/// Own changes of late, by object.
+/// Own changes of late, by object, in the order in which they were told of, which need not be that in which they were made.
 #[derive(Debug, Default)]
-pub(super) struct Chains(BTreeMap<FileId, Chain>);
+pub(super) struct Chains(BTreeMap<FileId, VecDeque<Link>>);
 
 impl Chains {
-    /// An own change was made. Without the version before it, it begins a chain.
+    /// An own change was made. Without the version before it, it explains itself alone.
     pub(super) fn add(
         &mut self,
         now: Time,
@@ -38,34 +40,39 @@ impl Chains {
         before: Option<u64>,
         after: u64,
     ) {
+        let is_late = |link: &Link| now.since(link.at) <= OWN_AGE;
         if self.0.len() >= OWN_OBJECTS_MAX && !self.0.contains_key(&id) {
-            self.0.retain(|_, chain| now.since(chain.at) <= OWN_AGE);
+            self.0.retain(|_, links| links.back().is_some_and(is_late));
             if self.0.len() >= OWN_OBJECTS_MAX {
                 // Then reports of own changes count as others' for a while, and too much is recalled.
                 self.0.clear();
             }
         }
-        let last = (before, after);
-        let chain = self.0.entry(id).or_insert_with(|| Chain { links: VecDeque::new(), last, at: now });
-        // Two names that one change concerns come one after the other.
-        let is_linked = before.is_some() && (chain.last == last || Some(chain.last.1) == before);
-        if !is_linked || now.since(chain.at) > OWN_AGE {
-            chain.links.clear();
+        let links = self.0.entry(id).or_default();
+        while links.len() >= OWN_CHANGES_MAX || links.front().is_some_and(|link| !is_late(link)) {
+            links.pop_front();
         }
-        if chain.links.len() >= OWN_CHANGES_MAX {
-            chain.links.pop_front();
-        }
-        chain.links.push_back((name.cloned(), after));
-        chain.last = last;
-        chain.at = now;
+        links.push_back(Link { name: name.cloned(), before, after, at: now });
     }
 
-    /// Whether own changes alone led to this version, and one of them was of this name.
+    /// Whether own changes alone led from before one of this name to this version, or from this version to after it.
     pub(super) fn explain(&self, id: FileId, name: Option<&Bytes>, version: u64) -> bool {
-        self.0.get(&id).is_some_and(|chain| {
-            let has_version = chain.links.iter().any(|(_, after)| *after == version);
-            has_version && chain.links.iter().any(|(changed, _)| changed.as_ref() == name)
-        })
+        let Some(links) = self.0.get(&id) else { return false };
+        let mut chain: BTreeSet<u64> =
+            links.iter().map(|link| link.after).filter(|after| *after == version).collect();
+        let mut grows = !chain.is_empty();
+        while grows {
+            let known = chain.len();
+            for Link { before, after, .. } in links {
+                match before {
+                    Some(before) if chain.contains(after) => drop(chain.insert(*before)),
+                    Some(before) if chain.contains(before) => drop(chain.insert(*after)),
+                    Some(_) | None => {}
+                }
+            }
+            grows = chain.len() > known;
+        }
+        links.iter().any(|link| link.name.as_ref() == name && chain.contains(&link.after))
     }
 }
 

@@ -53,10 +53,24 @@ fn both_names_of_a_rename_are_of_one_change() {
 #[test]
 fn a_change_without_the_version_before_it_explains_itself_alone() {
     let mut chains = chains(&[("a", 1, 2)]);
-    chains.add(Time(0), DIR, name("b").as_ref(), None, 3);
-    chains.add(Time(0), DIR, name("c").as_ref(), None, 3);
-    assert!(!chains.explain(DIR, name("a").as_ref(), 3) && !chains.explain(DIR, name("b").as_ref(), 3));
-    assert!(chains.explain(DIR, name("c").as_ref(), 3));
+    chains.add(Time(0), DIR, name("b").as_ref(), None, 4);
+    chains.add(Time(0), DIR, name("c").as_ref(), Some(4), 5);
+    assert!(!chains.explain(DIR, name("a").as_ref(), 4), "who knows what led from 2 to 4");
+    for version in [4, 5] {
+        assert!(
+            chains.explain(DIR, name("b").as_ref(), version)
+                && !chains.explain(DIR, name("a").as_ref(), version)
+        );
+    }
+}
+
+#[test]
+fn own_changes_may_be_told_of_in_another_order_than_they_were_made_in() {
+    let chains = chains(&[("c", 3, 4), ("a", 1, 2), ("d", 4, 5), ("b", 2, 3), ("late", 7, 8)]);
+    for changed in ["a", "b", "c", "d"] {
+        assert!(chains.explain(DIR, name(changed).as_ref(), 5), "{changed}");
+    }
+    assert!(!chains.explain(DIR, name("d").as_ref(), 8) && !chains.explain(DIR, name("late").as_ref(), 5));
 }
 
 #[test]
