@@ -16,7 +16,7 @@ impl Session {
         let touched = [to.touched(), Touched::object(object.id)];
         replies.touch(&touched)?;
         replies.begins(&mut || Some(Found { of: Some(object.id), ..Found::default() }));
-        let turn = self.turn_of_names([&to.dir; 2]);
+        let turn = self.turn_of_names([to.dir.id; 2]);
         let before = [self.version_of(&to.dir), self.version_of(&object)];
         // Following the entry in /proc leads to the very object that is held, and no further if that is a link.
         let path = proc_path(object.as_fd());

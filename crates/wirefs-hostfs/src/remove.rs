@@ -2,6 +2,7 @@
 
 use crate::failure::{Failure, uninterrupted};
 use crate::session::Session;
+use rustix::fd::AsFd;
 use rustix::fs::AtFlags;
 use wirefs_op::message::remove::{Rremove, Tremove};
 use wirefs_server::{Found, Replies};
@@ -17,12 +18,14 @@ impl Session {
             replies.touch(&[object])?;
         }
         replies.begins(&mut || at.map(|id| Found { at: Some(id), ..Found::default() }));
-        let turn = self.turn_of_names([&entry.dir; 2]);
+        let turn = self.turn_of_names([entry.dir.id; 2]);
         let before = self.version_of(&entry.dir);
+        let held = self.hold(entry.dir.as_fd(), &entry.name);
         let flags = if request.directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
         uninterrupted(|| rustix::fs::unlinkat(&entry.dir, &entry.name, flags))?;
         let dir = self.stat_promised(&entry.dir, replies).ok();
         drop(turn);
+        self.has_lost_name(held, replies);
         self.has_changed(&entry.touched(), before, dir.map(|dir| dir.version), replies);
         Ok(Rremove { dir })
     }

@@ -2,6 +2,7 @@
 
 use crate::failure::{Failure, uninterrupted};
 use crate::session::Session;
+use rustix::fd::AsFd;
 use rustix::fs::RenameFlags;
 use wirefs_op::Errno;
 use wirefs_op::message::rename::{EXCHANGE, NOREPLACE, Rrename, Trename};
@@ -24,11 +25,13 @@ impl Session {
         let [of, at] = [&objects[0], &objects[1]].map(|object| object.as_ref().map(|object| object.id));
         replies.touch(&objects.into_iter().flatten().collect::<Vec<_>>())?;
         replies.begins(&mut || of.map(|id| Found { at, of: Some(id), size: 0 }));
-        let turn = self.turn_of_names([&from.dir, &to.dir]);
+        let turn = self.turn_of_names([from.dir.id, to.dir.id]);
         let before = [&from, &to].map(|entry| self.version_of(&entry.dir));
+        let held = self.hold(to.dir.as_fd(), &to.name);
         uninterrupted(|| rustix::fs::renameat_with(&from.dir, &from.name, &to.dir, &to.name, flags))?;
         let dirs = [&from, &to].map(|entry| self.stat_promised(&entry.dir, replies).ok());
         drop(turn);
+        self.has_lost_name(held, replies);
         let stat = self.stat_child_promised(&to, replies).ok();
         if let Some(moved) = stat {
             self.has_changed(&Touched::object(moved.id), None, Some(moved.version), replies);

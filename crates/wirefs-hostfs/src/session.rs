@@ -110,11 +110,13 @@ impl Session {
 
     /// Removes the name that a closed file left, for a request that has touched it.
     pub(crate) fn remove_touched(&self, remove: &RemoveOnClose, replies: &mut dyn Replies) {
-        let turn = self.export.changes.turn_of_names([remove.dir_id; 2]);
+        let turn = self.turn_of_names([remove.dir_id; 2]);
         let before = self.version_of(&remove.dir);
+        let held = self.hold(remove.dir.as_fd(), &remove.name);
         if self.remove_closed(remove) {
             let after = self.version_of(&remove.dir);
             drop(turn);
+            self.has_lost_name(held, replies);
             self.has_changed(&Touched::name(remove.dir_id, remove.name.to_bytes()), before, after, replies);
         }
     }

@@ -21,6 +21,7 @@ use chain::Chains;
 use changes::Changes;
 pub use holders::Joined;
 use job::Job;
+use outside::Doubt;
 use standing::{Passed, Standing};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -112,7 +113,7 @@ pub enum Output {
     /// Nothing is known of this holder any more; if it joins, it starts afresh.
     Forgotten(HolderKey),
     /// Look at this again and say with [`Grantor::changed_outside`] how it is now: it changed while a job of ours changed
-    /// it too, and it may have been either.
+    /// the object too, and it may have been either.
     Verify(Item),
 }
 
@@ -152,8 +153,8 @@ pub struct Grantor {
     tickets: u64,
     changes: Changes,
     own: Chains,
-    /// With the version that was reported.
-    deferred: BTreeMap<Item, Option<u64>>,
+    /// Reports that may be of own changes.
+    doubts: BTreeMap<Item, Doubt>,
     outputs: VecDeque<Output>,
 }
 
@@ -173,7 +174,7 @@ impl Grantor {
             tickets: 0,
             changes: Changes::default(),
             own: Chains::default(),
-            deferred: BTreeMap::new(),
+            doubts: BTreeMap::new(),
             outputs: VecDeque::new(),
         }
     }
@@ -193,12 +194,13 @@ impl Grantor {
     /// When to call [`tick`](Self::tick) next.
     pub fn deadline(&self) -> Option<Time> {
         let holders = self.holders.values().map(|standing| standing.deadline(&self.config));
-        holders.chain(self.recovering_until).min()
+        holders.chain(self.recovering_until).chain(self.doubts_end()).min()
     }
 
     /// Lets time pass: silent holders are fenced, those that do not answer expelled, the long silent forgotten.
     pub fn tick(&mut self, now: Time) {
         self.recovering_until = self.recovering_until.filter(|until| now < *until);
+        self.end_doubts(now);
         let passed = self.holders.iter_mut().map(|(key, standing)| (*key, standing.pass(now, &self.config)));
         for (key, passed) in passed.collect::<Vec<_>>() {
             match passed {

@@ -51,8 +51,10 @@ pub const OWN_OBJECTS_MAX: usize = 4096;
 pub const OWN_CHANGES_MAX: usize = 64;
 /// How long own changes are remembered.
 pub const OWN_AGE: Duration = Duration::from_secs(30);
-/// Reports of a watcher that wait for the end of an own change of the same thing.
-pub const DEFERRED_MAX: usize = 1024;
+/// Reports of a watcher that wait for the end of own changes of the same object.
+pub const DOUBTS_MAX: usize = 1024;
+/// How long others are not told of what was reported since it may be an own change, at most.
+pub const DOUBT_SPAN: Duration = Duration::from_millis(40);
 /// Recalls that a client remembers while requests from before them are under way.
 pub const OVERTAKEN_MAX: usize = 4096;
 

@@ -362,7 +362,7 @@ impl Replies for AsNew<'_> {
         self.replies.grant_place(dir)
     }
 
-    fn changed(&mut self, touched: &Touched, before: Option<u64>, after: u64) {
+    fn changed(&mut self, touched: &Touched, before: Option<u64>, after: Option<u64>) {
         self.replies.changed(touched, before, after);
     }
 

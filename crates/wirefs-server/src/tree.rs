@@ -105,8 +105,8 @@ pub trait Replies {
 
     /// Says what was just changed, so that a watch that reports it is not believed to mean somebody else. For trees that
     /// tell of changes from outside with a version. `before`: the version that was changed, if it is known; `after`: the one
-    /// that was left behind; of a name, the directory's.
-    fn changed(&mut self, touched: &Touched, before: Option<u64>, after: u64) {
+    /// that was left behind, none if the object is gone; of a name, the directory's.
+    fn changed(&mut self, touched: &Touched, before: Option<u64>, after: Option<u64>) {
         let _ = (touched, before, after);
     }
 

@@ -217,7 +217,7 @@ impl Replies for Answer<'_> {
         is_granted
     }
 
-    fn changed(&mut self, touched: &Touched, before: Option<u64>, after: u64) {
+    fn changed(&mut self, touched: &Touched, before: Option<u64>, after: Option<u64>) {
         if self.shared.leases() {
             self.shared.core().sessions.changed(self.shared.now(), touched, before, after);
         }

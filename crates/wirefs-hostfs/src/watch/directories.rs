@@ -30,6 +30,14 @@ struct Watched {
     fd: Arc<OwnedFd>,
 }
 
+impl Watched {
+    /// Its version; `None`: it is gone.
+    fn version(&self) -> Option<u64> {
+        let statx = attributes::statx(self.fd.as_fd(), c"").ok().filter(|statx| statx.stx_nlink > 0)?;
+        Some(attributes::version(&statx))
+    }
+}
+
 #[derive(Debug, Default)]
 struct Table {
     /// By the kernel's number of the watch.
@@ -165,7 +173,7 @@ impl Directories {
     pub(super) fn version(&self, id: FileId) -> Option<u64> {
         let number = self.table().numbers.get(&id).copied();
         if let Some(itself) = number.and_then(|number| self.watched(number)) {
-            return attributes::statx(itself.fd.as_fd(), c"").ok().map(|statx| attributes::version(&statx));
+            return itself.version();
         }
         let (number, name) = self.told().place(id)?;
         let dir = self.watched(number)?;

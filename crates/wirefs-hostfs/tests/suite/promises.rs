@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 use wirefs_hostfs::{HostOptions, Notice, WatchKind};
 use wirefs_op::message::get::{GetMode, GotMode, Rget};
 use wirefs_op::message::put::PutMode;
+use wirefs_op::message::remove::Tremove;
+use wirefs_op::message::rename::Trename;
 use wirefs_op::wire::Data;
 use wirefs_op::{DirEntry, FileId, Kind, Reply, Request, Stat};
 use wirefs_server::{Outside, Parked, Replies, SessionKey, Stopped, Touched, Tree};
@@ -23,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 struct Promising {
     replies: Vec<Reply>,
     places: Vec<FileId>,
-    changed: Vec<(Touched, Option<u64>, u64)>,
+    changed: Vec<(Touched, Option<u64>, Option<u64>)>,
 }
 
 impl Replies for Promising {
@@ -45,7 +47,7 @@ impl Replies for Promising {
         true
     }
 
-    fn changed(&mut self, touched: &Touched, before: Option<u64>, after: u64) {
+    fn changed(&mut self, touched: &Touched, before: Option<u64>, after: Option<u64>) {
         self.changed.push((touched.clone(), before, after));
     }
 
@@ -195,12 +197,39 @@ fn own_changes_are_told_with_the_version_that_they_left() {
     let promising = ask(&world, Request::Put(write(at("file"), 0, b"more than before")));
     let [(touched, before, after)] = promising.changed.as_slice() else { panic!("{:?}", promising.changed) };
     assert_eq!((touched, *before), (&Touched::object(file.id), Some(file.version)));
-    assert_eq!(await_told(&told, file.id), Some(*after));
+    assert_eq!(await_told(&told, file.id), *after);
     let root = world.stat(FIRST, at("")).unwrap();
     let promising = ask(&world, Request::Put(create("new", Kind::File, 0o644, PutMode::EXCLUSIVE)));
     let named = promising.changed.iter().find(|(touched, ..)| touched.id == root.id).unwrap();
     assert_eq!((&named.0, named.1), (&Touched::name(root.id, b"new"), Some(root.version)));
-    assert_eq!(await_told(&told, root.id), Some(named.2));
+    assert_eq!(await_told(&told, root.id), named.2);
+}
+
+#[test]
+fn what_an_own_change_takes_a_name_from_is_told_with_what_is_left_of_it() {
+    let (world, told) = watched(WatchKind::Directories);
+    let ids = ["file", "one", "sub", "sub/inner"].map(|name| {
+        assert!(is_promised(&world, name, GetMode::MORE), "{name}");
+        world.stat(FIRST, at(name)).unwrap()
+    });
+    let [file, one, sub, inner] = ids;
+    let removals = [
+        (file.id, Request::Remove(Tremove { place: place("file"), directory: false })),
+        (one.id, Request::Remove(Tremove { place: place("one"), directory: false })),
+        (inner.id, Request::Rename(Trename { from: place("two"), to: place("sub/inner"), flags: 0 })),
+        (sub.id, Request::Remove(Tremove { place: place("sub"), directory: true })),
+    ];
+    for (step, (id, request)) in removals.into_iter().enumerate() {
+        if step == 3 {
+            std::fs::remove_file(world.host("sub/inner")).unwrap();
+        }
+        let promising = ask(&world, request);
+        let own = promising.changed.iter().find(|(touched, ..)| *touched == Touched::object(id));
+        let after = own.unwrap_or_else(|| panic!("{step}: {:?}", promising.changed)).2;
+        assert_eq!(after.is_some(), id == one.id, "one has another name");
+        // The others are watched through their directory, which tells of the name alone.
+        while [one.id, sub.id].contains(&id) && await_told(&told, id) != after {}
+    }
 }
 
 #[test]
@@ -256,7 +285,7 @@ fn removal_at_a_close_is_told_with_the_version_that_it_left() {
         let removed = Touched::name(root.id, name.as_bytes());
         let own = promising.changed.iter().find(|(touched, ..)| *touched == removed);
         let after = own.unwrap_or_else(|| panic!("{:?}", promising.changed)).2;
-        while await_told(&told, root.id) != Some(after) {}
+        while await_told(&told, root.id) != after {}
     }
 }
 

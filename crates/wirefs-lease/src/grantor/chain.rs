@@ -21,8 +21,8 @@ struct Link {
     name: Option<Bytes>,
     /// The version that it found; `None`: not known.
     before: Option<u64>,
-    /// The version that it left behind.
-    after: u64,
+    /// The version that it left behind; `None`: the object is gone.
+    after: Option<u64>,
     at: Time,
 }
 
@@ -38,7 +38,7 @@ impl Chains {
         id: FileId,
         name: Option<&Bytes>,
         before: Option<u64>,
-        after: u64,
+        after: Option<u64>,
     ) {
         let is_late = |link: &Link| now.since(link.at) <= OWN_AGE;
         if self.0.len() >= OWN_OBJECTS_MAX && !self.0.contains_key(&id) {
@@ -56,18 +56,20 @@ impl Chains {
     }
 
     /// Whether own changes alone led from before one of this name to this version, or from this version to after it.
-    pub(super) fn explain(&self, id: FileId, name: Option<&Bytes>, version: u64) -> bool {
+    /// Without a version: whether an own change was the end of it.
+    pub(super) fn explain(&self, id: FileId, name: Option<&Bytes>, version: Option<u64>) -> bool {
         let Some(links) = self.0.get(&id) else { return false };
-        let mut chain: BTreeSet<u64> =
+        let mut chain: BTreeSet<Option<u64>> =
             links.iter().map(|link| link.after).filter(|after| *after == version).collect();
         let mut grows = !chain.is_empty();
         while grows {
             let known = chain.len();
-            for Link { before, after, .. } in links {
-                match before {
-                    Some(before) if chain.contains(after) => drop(chain.insert(*before)),
-                    Some(before) if chain.contains(before) => drop(chain.insert(*after)),
-                    Some(_) | None => {}
+            // The latest first: mostly they follow from each other.
+            for Link { before, after, .. } in links.iter().rev().filter(|link| link.before.is_some()) {
+                if chain.contains(after) {
+                    chain.insert(*before);
+                } else if chain.contains(before) {
+                    chain.insert(*after);
                 }
             }
             grows = chain.len() > known;

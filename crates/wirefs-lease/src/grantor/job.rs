@@ -75,6 +75,11 @@ impl Job {
         self.touched.iter().map(|naming| &naming.what)
     }
 
+    /// Whether it may be changing what it touched now.
+    pub(super) fn is_clear(&self) -> bool {
+        self.is_clear
+    }
+
     /// Whether it may be changing this very thing now.
     pub(super) fn is_changing(&self, id: FileId, name: Option<&bytes::Bytes>) -> bool {
         self.is_clear && self.touched().any(|what| what.id == id && what.name.as_ref() == name)
@@ -188,7 +193,7 @@ impl Grantor {
         if work.is_clear {
             self.changes.ended(work.touched.iter().map(|naming| (naming.what.id, naming.excepted)));
         }
-        self.verify_deferred(&work);
+        self.verify_doubted(job, &work);
         self.retry();
     }
 

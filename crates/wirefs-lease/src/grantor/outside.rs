@@ -2,21 +2,41 @@
 
 use super::job::Job;
 use super::{Grantor, JobKey, Output};
-use crate::limits::DEFERRED_MAX;
+use crate::limits::{DOUBT_SPAN, DOUBTS_MAX};
 use crate::recall::Item;
 use bytes::Bytes;
+use std::collections::BTreeSet;
 use wirefs_op::{FileId, Time};
 
+/// A report of what a job of ours may be doing: which version that leaves behind is not known before the job's end.
+#[derive(Debug)]
+pub(super) struct Doubt {
+    /// As it was reported.
+    version: Option<u64>,
+    /// When it was reported first.
+    since: Time,
+    /// One of the jobs changes this very thing: all others have forgotten it, and are granted nothing of it before that job's end.
+    is_hidden: bool,
+    /// Those that changed something of the object then and do so still. None: it is being looked at again.
+    jobs: Vec<JobKey>,
+}
+
+impl Doubt {
+    fn deadline(&self) -> Option<Time> {
+        (!self.is_hidden && !self.jobs.is_empty()).then(|| self.since + DOUBT_SPAN)
+    }
+}
+
 impl Grantor {
-    /// A job of ours is changing this, or has: the version before, if it is known, and the one left behind; of a name the
-    /// directory's versions. Called before the job's [`end`](Self::end), and in the order of the changes.
+    /// A job of ours is changing this, or has: the version before, if it is known, and the one left behind, none if the object is
+    /// gone; of a name the directory's versions. Called before the job's [`end`](Self::end).
     pub fn own_change(
         &mut self,
         now: Time,
         id: FileId,
         name: Option<&Bytes>,
         before: Option<u64>,
-        after: u64,
+        after: Option<u64>,
     ) {
         self.own.add(now, id, name, before, after);
     }
@@ -25,15 +45,19 @@ impl Grantor {
     /// now; without one when it is gone. Who knows it is told; nobody waits for that. Own changes are recognised and
     /// passed over, as far as versions tell.
     pub fn changed_outside(&mut self, now: Time, id: FileId, name: Option<&Bytes>, version: Option<u64>) {
-        if version.is_some_and(|version| self.own.explain(id, name, version)) {
+        let item = Item { id, name: name.cloned() };
+        let since = self.doubts.remove(&item).map_or(now, |doubt| doubt.since);
+        if self.own.explain(id, name, version) {
             return;
         }
-        let jobs = self.touching.get(&id).map_or(&[][..], Vec::as_slice);
-        let is_changing = |job: &JobKey| self.jobs.get(job).is_some_and(|job| job.is_changing(id, name));
-        if jobs.iter().any(|(job, _)| is_changing(job)) && self.deferred.len() < DEFERRED_MAX {
-            // It may be the job. All others have forgotten it by now and are granted nothing of it before the job's end.
-            self.deferred.insert(Item { id, name: name.cloned() }, version);
-            return;
+        let is_hidden = self.running(id).any(|(_, job)| job.is_changing(id, name));
+        if (is_hidden || now.since(since) < DOUBT_SPAN) && self.doubts.len() < DOUBTS_MAX {
+            let mut jobs: Vec<JobKey> = self.running(id).map(|(key, _)| key).collect();
+            jobs.dedup();
+            if !jobs.is_empty() {
+                self.doubts.insert(item, Doubt { version, since, is_hidden, jobs });
+                return;
+            }
         }
         self.changes.ended(std::iter::once((id, None)));
         for (key, standing) in &mut self.holders {
@@ -42,18 +66,50 @@ impl Grantor {
         }
     }
 
-    /// What was reported while this job changed it is looked at again, unless another job changes it now.
-    pub(super) fn verify_deferred(&mut self, over: &Job) {
-        if self.deferred.is_empty() {
+    /// The jobs that may be changing something of this object now, some more than once.
+    fn running(&self, id: FileId) -> impl Iterator<Item = (JobKey, &Job)> {
+        let jobs = self.touching.get(&id).map_or(&[][..], Vec::as_slice);
+        let jobs = jobs.iter().filter_map(|(key, _)| Some((*key, self.jobs.get(key)?)));
+        jobs.filter(|(_, job)| job.is_clear())
+    }
+
+    /// What was reported while this job changed the object is looked at again once none of the others is left that did, unless
+    /// it is known by now to be what one of them left behind.
+    pub(super) fn verify_doubted(&mut self, key: JobKey, over: &Job) {
+        if self.doubts.is_empty() {
             return;
         }
-        for what in over.touched() {
-            let item = Item { id: what.id, name: what.name.clone() };
-            let Some(version) = self.deferred.remove(&item) else { continue };
-            // What the job has left behind is known by now.
-            if !version.is_some_and(|version| self.own.explain(item.id, item.name.as_ref(), version)) {
-                self.outputs.push_back(Output::Verify(item));
+        for id in over.touched().map(|what| what.id).collect::<BTreeSet<_>>() {
+            let of_object = self.doubts.range_mut(Item::whole(id)..).take_while(|(item, _)| item.id == id);
+            let mut explained = Vec::new();
+            for (item, doubt) in of_object {
+                let Some(at) = doubt.jobs.iter().position(|job| *job == key) else { continue };
+                doubt.jobs.swap_remove(at);
+                if doubt.jobs.is_empty() {
+                    match self.own.explain(id, item.name.as_ref(), doubt.version) {
+                        true => explained.push(item.clone()),
+                        false => self.outputs.push_back(Output::Verify(item.clone())),
+                    }
+                }
+            }
+            for item in explained {
+                self.doubts.remove(&item);
             }
         }
+    }
+
+    /// What others may believe is not left in doubt for long.
+    pub(super) fn end_doubts(&mut self, now: Time) {
+        for (item, doubt) in &mut self.doubts {
+            if doubt.deadline().is_some_and(|at| at <= now) {
+                doubt.jobs.clear();
+                self.outputs.push_back(Output::Verify(item.clone()));
+            }
+        }
+    }
+
+    /// When to call [`tick`](Self::tick) for what is in doubt.
+    pub(super) fn doubts_end(&self) -> Option<Time> {
+        self.doubts.values().filter_map(Doubt::deadline).min()
     }
 }

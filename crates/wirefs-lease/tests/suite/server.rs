@@ -363,7 +363,9 @@ impl World {
             let old = before.iter().find(|(dir, _)| *dir == object).and_then(|(_, version)| *version);
             // A directory's own attributes change with its names; that is one change, reported by name.
             let by_name = name.is_none() && DIRECTORIES.contains(&object) && !matches!(what, What::Chmod(_));
-            if let Some(version) = self.store.version(object).filter(|_| !by_name) {
+            if !by_name {
+                // Without a version it is gone, of which the watcher tells as well.
+                let version = self.store.version(object);
                 self.server.grantor.own_change(self.now, id(object), bytes.as_ref(), old, version);
                 self.later(100, 300_000, Event::Watch(object, name));
             }

@@ -245,7 +245,7 @@ impl Sessions {
     }
 
     /// A running job has changed something ([`Replies::changed`](crate::Replies::changed)).
-    pub fn changed(&mut self, now: Time, touched: &Touched, before: Option<u64>, after: u64) {
+    pub fn changed(&mut self, now: Time, touched: &Touched, before: Option<u64>, after: Option<u64>) {
         if let Some(leasing) = &mut self.leasing {
             leasing.grantor.own_change(now, touched.id, touched.name.as_ref(), before, after);
         }

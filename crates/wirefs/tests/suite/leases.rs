@@ -300,6 +300,43 @@ fn the_status_tells_what_is_leased_and_taken_back() {
 }
 
 #[test]
+fn own_changes_are_taken_for_nobody_elses_where_each_directory_is_watched() {
+    let world = World::new();
+    let mut command = world.command("setpriv");
+    fs::create_dir(world.path("export/apart")).unwrap();
+    // Without this right there is no watch over the whole file system.
+    command.args(["--bounding-set=-sys_admin", "--inh-caps=-sys_admin", "wirefs", "serve", "export"]);
+    command.args(["--listen", &world.url()]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let _server = Server::start(command);
+    world.wirefs(&["mount", &world.url(), "mnt"]).succeeds();
+    assert_eq!(names(&world, "mnt/apart"), [""; 0]);
+    std::thread::scope(|scope| {
+        for part in 0..4 {
+            let top = world.path("mnt");
+            scope.spawn(move || {
+                for round in 0..30 {
+                    let dir = top.join(format!("{part}_{round}"));
+                    fs::create_dir(&dir).unwrap();
+                    fs::write(dir.join("file"), "text").unwrap();
+                    fs::rename(dir.join("file"), dir.join("moved")).unwrap();
+                    fs::set_permissions(dir.join("moved"), fs::Permissions::from_mode(0o600)).unwrap();
+                    fs::remove_file(dir.join("moved")).unwrap();
+                    fs::remove_dir(&dir).unwrap();
+                }
+            });
+        }
+    });
+    File::open(world.path("mnt")).unwrap().sync_all().unwrap();
+    // What the kernel tells comes in order: once this is noticed, so is all that came before.
+    world.write("export/apart/others", "");
+    wait_for("a program's change to be noticed", || world.path("mnt/apart/others").exists());
+    let leases = world.status()["leases"].clone();
+    assert_eq!(leases["watch"], "directories");
+    assert!((1..=4).contains(&leases["recalls"].as_u64().unwrap()), "{leases}");
+    world.wirefs(&["umount", "mnt"]).succeeds();
+}
+
+#[test]
 fn a_mount_without_leases_is_told_of_nothing() {
     let world = World::new();
     world.write("export/a", "text");

@@ -130,18 +130,15 @@ impl Round<'_, '_> {
 
     /// Tells of a watched object; one that has no name left is watched no more, so that it can be freed.
     fn tell_itself(&mut self, number: i32, watched: &Watched) {
-        let statx = attributes::statx(watched.fd.as_fd(), c"").ok();
-        let with_name = statx.filter(|statx| statx.stx_nlink > 0);
-        if with_name.is_none() {
+        let version = watched.version();
+        if version.is_none() {
             drop(self.source.forget(number));
         }
-        self.telling.object(watched.id, with_name.map(|statx| attributes::version(&statx)));
+        self.telling.object(watched.id, version);
     }
 
     fn tell_name(&mut self, number: i32, dir: &Watched, name: CString) {
-        let version = *self.versions.entry(number).or_insert_with(|| {
-            attributes::statx(dir.fd.as_fd(), c"").ok().map(|statx| attributes::version(&statx))
-        });
+        let version = *self.versions.entry(number).or_insert_with(|| dir.version());
         self.telling.name(dir.id, name.into_bytes(), version);
     }
 
@@ -164,7 +161,7 @@ impl Round<'_, '_> {
             table.by_number.iter().map(|(number, watched)| (*number, watched.clone())).collect()
         };
         for (number, watched) in all {
-            if !attributes::statx(watched.fd.as_fd(), c"").is_ok_and(|statx| statx.stx_nlink > 0) {
+            if watched.version().is_none() {
                 self.tell_itself(number, &watched);
             }
         }

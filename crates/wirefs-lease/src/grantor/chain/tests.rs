@@ -16,7 +16,7 @@ fn name(text: &'static str) -> Option<Bytes> {
 fn chains(changes: &[(&'static str, u64, u64)]) -> Chains {
     let mut chains = Chains::default();
     for (changed, before, after) in changes {
-        chains.add(Time(0), DIR, name(changed).as_ref(), Some(*before), *after);
+        chains.add(Time(0), DIR, name(changed).as_ref(), Some(*before), Some(*after));
     }
     chains
 }
@@ -26,40 +26,40 @@ fn a_report_that_comes_some_own_changes_late_is_of_own_changes() {
     let chains = chains(&[("a", 1, 2), ("b", 2, 3), ("c", 3, 4)]);
     for changed in ["a", "b", "c"] {
         for version in [2, 3, 4] {
-            assert!(chains.explain(DIR, name(changed).as_ref(), version), "{changed} at {version}");
+            assert!(chains.explain(DIR, name(changed).as_ref(), Some(version)), "{changed} at {version}");
         }
     }
-    assert!(!chains.explain(DIR, name("a").as_ref(), 5), "somebody changed it since");
-    assert!(!chains.explain(DIR, name("z").as_ref(), 4), "somebody changed another name before");
-    assert!(!chains.explain(DIR, None, 4), "somebody changed its attributes before");
-    assert!(!chains.explain(FileId { ino: 2, ..DIR }, name("a").as_ref(), 4));
+    assert!(!chains.explain(DIR, name("a").as_ref(), Some(5)), "somebody changed it since");
+    assert!(!chains.explain(DIR, name("z").as_ref(), Some(4)), "somebody changed another name before");
+    assert!(!chains.explain(DIR, None, Some(4)), "somebody changed its attributes before");
+    assert!(!chains.explain(FileId { ino: 2, ..DIR }, name("a").as_ref(), Some(4)));
 }
 
 #[test]
 fn another_ones_change_in_between_breaks_the_chain() {
     let chains = chains(&[("a", 1, 2), ("b", 3, 4)]);
-    assert!(!chains.explain(DIR, name("a").as_ref(), 4), "a may be what led from 2 to 3");
-    assert!(chains.explain(DIR, name("b").as_ref(), 4));
+    assert!(!chains.explain(DIR, name("a").as_ref(), Some(4)), "a may be what led from 2 to 3");
+    assert!(chains.explain(DIR, name("b").as_ref(), Some(4)));
 }
 
 #[test]
 fn both_names_of_a_rename_are_of_one_change() {
     let chains = chains(&[("a", 1, 2), ("from", 2, 3), ("to", 2, 3), ("b", 3, 4)]);
     for changed in ["a", "from", "to", "b"] {
-        assert!(chains.explain(DIR, name(changed).as_ref(), 4), "{changed}");
+        assert!(chains.explain(DIR, name(changed).as_ref(), Some(4)), "{changed}");
     }
 }
 
 #[test]
 fn a_change_without_the_version_before_it_explains_itself_alone() {
     let mut chains = chains(&[("a", 1, 2)]);
-    chains.add(Time(0), DIR, name("b").as_ref(), None, 4);
-    chains.add(Time(0), DIR, name("c").as_ref(), Some(4), 5);
-    assert!(!chains.explain(DIR, name("a").as_ref(), 4), "who knows what led from 2 to 4");
+    chains.add(Time(0), DIR, name("b").as_ref(), None, Some(4));
+    chains.add(Time(0), DIR, name("c").as_ref(), Some(4), Some(5));
+    assert!(!chains.explain(DIR, name("a").as_ref(), Some(4)), "who knows what led from 2 to 4");
     for version in [4, 5] {
         assert!(
-            chains.explain(DIR, name("b").as_ref(), version)
-                && !chains.explain(DIR, name("a").as_ref(), version)
+            chains.explain(DIR, name("b").as_ref(), Some(version))
+                && !chains.explain(DIR, name("a").as_ref(), Some(version))
         );
     }
 }
@@ -68,9 +68,12 @@ fn a_change_without_the_version_before_it_explains_itself_alone() {
 fn own_changes_may_be_told_of_in_another_order_than_they_were_made_in() {
     let chains = chains(&[("c", 3, 4), ("a", 1, 2), ("d", 4, 5), ("b", 2, 3), ("late", 7, 8)]);
     for changed in ["a", "b", "c", "d"] {
-        assert!(chains.explain(DIR, name(changed).as_ref(), 5), "{changed}");
+        assert!(chains.explain(DIR, name(changed).as_ref(), Some(5)), "{changed}");
     }
-    assert!(!chains.explain(DIR, name("d").as_ref(), 8) && !chains.explain(DIR, name("late").as_ref(), 5));
+    assert!(
+        !chains.explain(DIR, name("d").as_ref(), Some(8))
+            && !chains.explain(DIR, name("late").as_ref(), Some(5))
+    );
 }
 
 #[test]
@@ -78,20 +81,28 @@ fn chains_are_bounded_in_length_number_and_age() {
     let mut chains = Chains::default();
     for version in 0..=OWN_CHANGES_MAX as u64 {
         let changed = Bytes::from(format!("{version}"));
-        chains.add(Time(0), DIR, Some(&changed), Some(version), version + 1);
+        chains.add(Time(0), DIR, Some(&changed), Some(version), Some(version + 1));
     }
-    assert!(!chains.explain(DIR, name("0").as_ref(), 2) && chains.explain(DIR, name("1").as_ref(), 2));
+    assert!(
+        !chains.explain(DIR, name("0").as_ref(), Some(2)) && chains.explain(DIR, name("1").as_ref(), Some(2))
+    );
     let old = Time(1) + OWN_AGE;
     let last = OWN_CHANGES_MAX as u64 + 1;
-    chains.add(old, DIR, name("late").as_ref(), Some(last), last + 1);
-    assert!(!chains.explain(DIR, name("1").as_ref(), last + 1), "too long ago");
+    chains.add(old, DIR, name("late").as_ref(), Some(last), Some(last + 1));
+    assert!(!chains.explain(DIR, name("1").as_ref(), Some(last + 1)), "too long ago");
     let another = |ino: usize| FileId { ino: ino as u64 + 2, ..DIR };
     for ino in 0..OWN_OBJECTS_MAX {
-        chains.add(old, another(ino), None, Some(1), 2);
+        chains.add(old, another(ino), None, Some(1), Some(2));
     }
-    assert!(chains.0.len() <= OWN_OBJECTS_MAX && chains.explain(another(OWN_OBJECTS_MAX - 1), None, 2));
+    assert!(chains.0.len() <= OWN_OBJECTS_MAX && chains.explain(another(OWN_OBJECTS_MAX - 1), None, Some(2)));
     for ino in 0..OWN_OBJECTS_MAX {
-        chains.add(old + OWN_AGE + Duration::from_nanos(1), another(ino + OWN_OBJECTS_MAX), None, Some(1), 2);
+        chains.add(
+            old + OWN_AGE + Duration::from_nanos(1),
+            another(ino + OWN_OBJECTS_MAX),
+            None,
+            Some(1),
+            Some(2),
+        );
     }
     assert_eq!(chains.0.len(), OWN_OBJECTS_MAX, "the old ones went first");
 }

@@ -2,7 +2,7 @@
 
 use super::{A, B, Bench, C, F, id, named, recall, retry, whole};
 use crate::grantor::{Config, HolderKey, JobKey, Joined, Output, Touch};
-use crate::limits::{CHANGES_MAX, DEFERRED_MAX, MISSED_MAX, OUTSTANDING_MAX, RECALL_ITEMS_MAX};
+use crate::limits::{CHANGES_MAX, DOUBTS_MAX, MISSED_MAX, OUTSTANDING_MAX, RECALL_ITEMS_MAX};
 use bytes::Bytes;
 use wirefs_op::FileId;
 
@@ -152,7 +152,7 @@ fn holders_are_bounded_and_the_one_silent_for_longest_makes_room() {
 fn reports_that_are_put_off_are_bounded() {
     let mut bench = Bench::new(&[A]);
     bench.grant(A, F);
-    let names: Vec<Bytes> = (0..=DEFERRED_MAX).map(|number| Bytes::from(number.to_string())).collect();
+    let names: Vec<Bytes> = (0..=DOUBTS_MAX).map(|number| Bytes::from(number.to_string())).collect();
     let touched: Vec<_> =
         names.iter().map(|name| super::Touched { name: Some(name.clone()), ..named(F, "") }).collect();
     assert_eq!(bench.touch(1, A, &touched), Touch::Clear);
@@ -162,5 +162,5 @@ fn reports_that_are_put_off_are_bounded() {
     let last = names.last().cloned().unwrap();
     assert_eq!(bench.outputs(), [recall(A, 1, &[crate::recall::Item::named(F, last)])]);
     bench.grantor.end(JobKey(1));
-    assert_eq!(bench.outputs().len(), DEFERRED_MAX);
+    assert_eq!(bench.outputs().len(), DOUBTS_MAX);
 }

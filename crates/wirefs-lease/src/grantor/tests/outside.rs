@@ -2,6 +2,7 @@
 
 use super::{A, B, Bench, Bytes, DIR, F, G, named, recall, retry, whole};
 use crate::grantor::{JobKey, Output, Touch};
+use crate::limits::DOUBT_SPAN;
 use crate::recall::Item;
 
 fn x() -> Bytes {
@@ -36,7 +37,7 @@ fn own_changes_are_recognised() {
     let mut bench = Bench::new(&[A]);
     bench.grant(A, F);
     assert_eq!(bench.touch(1, A, &[whole(F)]), Touch::Clear);
-    bench.grantor.own_change(bench.now, F, None, Some(4), 5);
+    bench.grantor.own_change(bench.now, F, None, Some(4), Some(5));
     bench.grantor.changed_outside(bench.now, F, None, Some(5));
     bench.grantor.end(JobKey(1));
     bench.grantor.changed_outside(bench.now, F, None, Some(5));
@@ -54,7 +55,7 @@ fn what_may_be_an_own_change_under_way_is_looked_at_again_when_it_is_over() {
     bench.grantor.changed_outside(bench.now, DIR, Some(&x()), Some(7));
     bench.grantor.changed_outside(bench.now, DIR, Some(&x()), Some(7));
     assert_eq!(bench.outputs(), []);
-    bench.grantor.own_change(bench.now, DIR, Some(&x()), Some(4), 5);
+    bench.grantor.own_change(bench.now, DIR, Some(&x()), Some(4), Some(5));
     bench.grantor.end(JobKey(1));
     assert_eq!(bench.outputs(), [Output::Verify(Item::named(DIR, x()))], "once");
     bench.grantor.changed_outside(bench.now, DIR, Some(&x()), Some(5));
@@ -69,28 +70,83 @@ fn what_was_reported_at_the_version_that_the_own_change_left_needs_no_second_loo
     bench.grant(A, DIR);
     assert_eq!(bench.touch(1, A, &[named(DIR, "x")]), Touch::Clear);
     bench.grantor.changed_outside(bench.now, DIR, Some(&x()), Some(5));
-    bench.grantor.own_change(bench.now, DIR, Some(&x()), Some(4), 5);
+    bench.grantor.own_change(bench.now, DIR, Some(&x()), Some(4), Some(5));
     bench.grantor.end(JobKey(1));
     assert_eq!(bench.outputs(), []);
 }
 
 #[test]
-fn another_name_or_a_change_that_waits_is_told_at_once() {
+fn a_change_that_waits_puts_no_report_off() {
     let mut bench = Bench::new(&[A, B]);
-    bench.grant(A, DIR);
     bench.grant(B, F);
-    assert_eq!(bench.touch(1, A, &[named(DIR, "x")]), Touch::Clear);
     assert_eq!(bench.touch(2, A, &[whole(F)]), Touch::Parked);
     bench.outputs();
-    let y = Bytes::from_static(b"y");
-    bench.grantor.changed_outside(bench.now, DIR, Some(&y), Some(5));
-    assert_eq!(bench.outputs(), [recall(A, 1, &[Item::named(DIR, y)])]);
     bench.grant(A, G);
     bench.grantor.changed_outside(bench.now, F, None, Some(5));
     bench.recalled(B, 1);
     assert_eq!(bench.outputs(), [retry(2)]);
     bench.grantor.end(JobKey(2));
-    assert_eq!(bench.outputs(), [], "nothing was put off");
+    assert_eq!(bench.outputs(), []);
+}
+
+/// A job of A changes the name x of DIR after one of the name y; a report comes of y.
+fn report_of_another_name(version: u64) -> (Bench, Bytes) {
+    let mut bench = Bench::new(&[A]);
+    bench.grant(A, DIR);
+    assert_eq!(bench.touch(1, A, &[named(DIR, "x")]), Touch::Clear);
+    let y = Bytes::from_static(b"y");
+    bench.grantor.own_change(bench.now, DIR, Some(&y), Some(3), Some(4));
+    bench.grantor.changed_outside(bench.now, DIR, Some(&y), Some(version));
+    assert_eq!(bench.outputs(), [], "which version the job leaves is not known yet");
+    bench.grantor.own_change(bench.now, DIR, Some(&x()), Some(4), Some(5));
+    (bench, y)
+}
+
+#[test]
+fn a_report_of_another_name_at_the_version_that_a_job_under_way_leaves_is_of_own_changes() {
+    let (mut bench, _) = report_of_another_name(5);
+    bench.grantor.end(JobKey(1));
+    assert_eq!(bench.outputs(), []);
+}
+
+#[test]
+fn a_report_of_another_name_that_no_own_change_explains_is_told_after_the_job() {
+    let (mut bench, y) = report_of_another_name(6);
+    bench.grantor.end(JobKey(1));
+    assert_eq!(bench.outputs(), [Output::Verify(Item::named(DIR, y.clone()))]);
+    assert_eq!(bench.touch(2, A, &[named(DIR, "z")]), Touch::Clear);
+    bench.grantor.changed_outside(bench.now, DIR, Some(&y), Some(7));
+    bench.grantor.end(JobKey(2));
+    assert_eq!(bench.outputs(), [Output::Verify(Item::named(DIR, y.clone()))], "it may have been that one");
+    bench.grantor.changed_outside(bench.now, DIR, Some(&y), Some(7));
+    assert_eq!(bench.outputs(), [recall(A, 1, &[Item::named(DIR, y)])]);
+}
+
+#[test]
+fn jobs_that_follow_each_other_keep_nobody_from_being_told() {
+    let (mut bench, y) = report_of_another_name(6);
+    let looks_at = bench.now + DOUBT_SPAN;
+    assert_eq!(bench.grantor.deadline(), Some(looks_at));
+    bench.now = looks_at;
+    bench.grantor.tick(bench.now);
+    bench.grantor.tick(bench.now);
+    assert_eq!(bench.outputs(), [Output::Verify(Item::named(DIR, y.clone()))], "once");
+    bench.grantor.changed_outside(bench.now, DIR, Some(&y), Some(7));
+    assert_eq!(bench.outputs(), [recall(A, 1, &[Item::named(DIR, y)])], "though the job goes on");
+}
+
+#[test]
+fn the_end_of_an_object_by_an_own_change_is_nobody_elses() {
+    let mut bench = Bench::new(&[A]);
+    for (job, object, is_own) in [(1, F, true), (2, G, false)] {
+        bench.grant(A, object);
+        assert_eq!(bench.touch(job, A, &[whole(object)]), Touch::Clear);
+        let after = (!is_own).then_some(3);
+        bench.grantor.own_change(bench.now, object, None, Some(2), after);
+        bench.grantor.end(JobKey(job));
+        bench.grantor.changed_outside(bench.now, object, None, None);
+        assert_eq!(bench.outputs().is_empty(), is_own);
+    }
 }
 
 #[test]

@@ -208,7 +208,7 @@ fn own_changes_are_told_from_others_by_their_version() {
     let job = world.execute(A, Tag(1), put(0));
     let touched = Touched::object(id(7));
     assert!(world.touch(job.key, std::slice::from_ref(&touched)).0.is_ok());
-    world.sessions.changed(world.now, &touched, Some(1), 2);
+    world.sessions.changed(world.now, &touched, Some(1), Some(2));
     world.handle(Input::Finished(job.key));
     let report = |version| Input::Outside(Outside::Changed { id: id(7), name: None, version: Some(version) });
     assert!(world.handle(report(2)).is_empty());
@@ -226,7 +226,7 @@ fn report_of_a_change_that_goes_on_is_looked_into_at_its_end() {
         let job = world.execute(A, Tag(1), put(0));
         assert!(world.touch(job.key, std::slice::from_ref(&touched)).0.is_ok());
         assert!(world.handle(report(reported)).is_empty());
-        world.sessions.changed(world.now, &touched, Some(1), 2);
+        world.sessions.changed(world.now, &touched, Some(1), Some(2));
         let outputs = world.handle(Input::Finished(job.key));
         let looks = outputs.contains(&Output::Verify { id: id(7), name: None });
         assert_eq!(looks, !is_own, "{outputs:?}");

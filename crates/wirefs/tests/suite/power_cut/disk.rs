@@ -94,7 +94,7 @@ impl Replies for Heard<'_> {
     fn grant_place(&mut self, dir: FileId) -> bool {
         self.replies.grant_place(dir)
     }
-    fn changed(&mut self, touched: &Touched, before: Option<u64>, after: u64) {
+    fn changed(&mut self, touched: &Touched, before: Option<u64>, after: Option<u64>) {
         self.replies.changed(touched, before, after);
     }
     fn wait(&mut self) {
