@@ -13,6 +13,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     steps: &[
         Step { name: "cold", start: Start::Cold, run: status, bulk: None },
         Step { name: "warm", start: Start::Warm, run: status, bulk: None },
+        Step { name: "warm, again", start: Start::Warm, run: status, bulk: None },
     ],
 };
 

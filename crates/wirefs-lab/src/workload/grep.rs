@@ -13,6 +13,7 @@ pub(super) static WORKLOAD: Workload = Workload {
     steps: &[
         Step { name: "cold", start: Start::Cold, run, bulk: Some(Bulk::Tree) },
         Step { name: "warm", start: Start::Warm, run, bulk: None },
+        Step { name: "warm, again", start: Start::Warm, run, bulk: None },
     ],
 };
 
