@@ -9,29 +9,29 @@
 //! INVARIANT: what a mount that is ahead shows of an object is what its own changes made of the last that the server told under a
 //! lease; nobody else sees or changes the tree before all of those changes are there.
 
+mod durable;
 mod full;
+mod shown;
 mod unconfirmed;
 
 use crate::core::{Client, Lane, Note, Output};
 use crate::operation::Pending;
+use durable::Durable;
+use shown::Shown;
 use std::collections::{BTreeMap, VecDeque};
 pub(crate) use unconfirmed::{Made, Unconfirmed};
 use wirefs_cache::NodeId;
 use wirefs_op::message::alone::Ralone;
-use wirefs_op::message::commit::{CommitScope, Tcommit};
 use wirefs_op::message::get::GetMode;
 use wirefs_op::message::lock::LockAction;
 use wirefs_op::message::recall::Trecalled;
 use wirefs_op::message::statfs::Tstatfs;
 use wirefs_op::message::target::Target;
-use wirefs_op::message::version::BootId;
 use wirefs_op::message::xattr::XattrAction;
-use wirefs_op::{Errno, FileId, Kind, NOTAG, Request, Stat, Time, Timestamp, TreePath};
+use wirefs_op::{Errno, FileId, NOTAG, Request, Time, Timestamp, TreePath};
 
 /// Changes that were issued and are not answered, at most: past it a change waits for the server, as if nobody were ahead.
 const ISSUED_MAX: usize = 16 * 1024;
-/// Objects of which something is shown that the server would tell otherwise, at most.
-const TOLD_MAX: usize = 128 * 1024;
 /// Room that the server's disk has to have beyond all that is on its way, in bytes and in inodes. What is answered early cannot be
 /// told to have found no room.
 const ROOM_BYTES: u64 = 64 * 1024 * 1024;
@@ -40,10 +40,6 @@ const ROOM_FILES: u64 = 1024;
 const CLOCKS_APART_SECS: i64 = 10;
 /// For how long what the server said of its room counts.
 const ROOM_FOR: std::time::Duration = std::time::Duration::from_secs(5);
-/// With so long nothing issued, the server's disk is asked for.
-const DURABLE_IDLE: std::time::Duration = std::time::Duration::from_secs(1);
-/// While changes go on, it is asked for so often.
-const DURABLE_AFTER: std::time::Duration = std::time::Duration::from_secs(5);
 /// Late errors that are remembered for `wirefs status`.
 const LATE_MAX: usize = 64;
 
@@ -58,37 +54,6 @@ pub struct LateError {
     pub errno: Errno,
     /// When.
     pub at: Time,
-}
-
-/// What is shown of an object instead of what the server says, so that it does not change for those who saw it before the server had
-/// it: of each, what the server says and what is shown for that.
-#[derive(Clone, Copy, Debug)]
-struct Told {
-    ino: u64,
-    atime: (Timestamp, Timestamp),
-    mtime: (Timestamp, Timestamp),
-    ctime: (Timestamp, Timestamp),
-    blocks: (u64, u64),
-    /// A directory's, which each file system counts in its own way.
-    size: (u64, u64),
-}
-
-impl Told {
-    /// The server says `real`, and this is shown for it.
-    fn of(ino: u64, real: &Stat, shown: &Stat) -> Told {
-        Told {
-            ino,
-            atime: (real.atime, shown.atime),
-            mtime: (real.mtime, shown.mtime),
-            ctime: (real.ctime, shown.ctime),
-            blocks: (real.blocks, shown.blocks),
-            size: (real.size, shown.size),
-        }
-    }
-}
-
-fn shown<T: PartialEq>((real, shown): (T, T), is: T) -> T {
-    if is == real { shown } else { is }
 }
 
 /// A request that waits for the changes before it.
@@ -117,8 +82,7 @@ pub(crate) struct Ahead {
     answered: u64,
     /// Requests that would overtake them.
     held: VecDeque<Held>,
-    told: BTreeMap<FileId, Told>,
-    told_order: VecDeque<FileId>,
+    shown: Shown,
     /// Bytes and inodes taken since the server said how much room there is.
     taken: (u64, u64),
     asks_room: bool,
@@ -129,23 +93,6 @@ pub(crate) struct Ahead {
     awaits_room: bool,
     /// The latest time of change that the server has told of what own changes did.
     seen: Timestamp,
-}
-
-/// How far the server's disk has what was changed.
-#[derive(Debug, Default)]
-struct Durable {
-    /// It has all changes below this number.
-    below: u64,
-    /// A change was issued since it was last asked to.
-    is_due: bool,
-    /// It is being asked to.
-    asked: bool,
-    asked_at: Time,
-    /// It is to be asked at once.
-    is_urgent: bool,
-    /// The number of the next change when it was last looked at, and since when it is that.
-    seen: u64,
-    seen_at: Time,
 }
 
 impl Ahead {
@@ -184,35 +131,6 @@ impl Ahead {
 
     pub(crate) fn held(&self) -> usize {
         self.held.len()
-    }
-
-    fn tell(&mut self, id: FileId, told: Told) {
-        if self.told.insert(id, told).is_none() {
-            self.told_order.push_back(id);
-            if self.told_order.len() > TOLD_MAX
-                && let Some(oldest) = self.told_order.pop_front()
-            {
-                self.told.remove(&oldest);
-            }
-        }
-    }
-
-    /// The attributes as they were shown before the server had the object, as far as they are the same there.
-    pub(crate) fn shown(&self, stat: &Stat) -> Stat {
-        self.told.get(&stat.id).map_or(*stat, |told| Stat {
-            atime: shown(told.atime, stat.atime),
-            mtime: shown(told.mtime, stat.mtime),
-            ctime: shown(told.ctime, stat.ctime),
-            size: if stat.kind == Kind::Directory { shown(told.size, stat.size) } else { stat.size },
-            // A file's come and go while its data find their places.
-            blocks: if stat.kind == Kind::File { stat.blocks } else { shown(told.blocks, stat.blocks) },
-            ..*stat
-        })
-    }
-
-    /// The inode number that it was shown by.
-    pub(crate) fn shown_ino(&self, id: FileId) -> Option<u64> {
-        self.told.get(&id).map(|told| told.ino)
     }
 }
 
@@ -422,90 +340,10 @@ impl Client {
         }
     }
 
-    /// The server's word on an object counts again: `stat`. What was shown before goes on to be shown where it differs in what nobody
-    /// changed.
-    pub(crate) fn caught_up(&mut self, before: &Stat, stat: &Stat) {
-        let known = self.ahead.shown_ino(stat.id);
-        let of = |stat: &Stat| (stat.atime, stat.mtime, stat.ctime, stat.blocks, stat.size);
-        if known.is_some() || of(before) != of(stat) {
-            let ino = known.unwrap_or_else(|| self.present(stat).id.ino);
-            self.ahead.tell(stat.id, Told::of(ino, stat, before));
-        }
-    }
-
-    /// What the server calls the objects that it had confirmed, by the inode numbers that they are shown by: a server whose machine was
-    /// started again does not know them by the numbers of the changes that made them.
-    pub(crate) fn confirmed_ids(&self) -> BTreeMap<u64, FileId> {
-        self.ahead.told.iter().map(|(id, told)| (told.ino, *id)).collect()
-    }
-
-    /// The object that the node stands for has this number at the server.
-    pub(crate) fn identified(&mut self, node: NodeId, stat: &Stat) {
-        let Some(before) = self.names.node(node).map(|known| known.stat) else { return };
-        let ino = self.present(&before).id.ino;
-        self.ahead.tell(stat.id, Told::of(ino, stat, &before));
-        self.names.identified(node, stat.id);
-        self.files.identified(node, before.version, stat.version);
-        for (dir, name) in self.names.links(node) {
-            self.directories.identified(dir, &name, before.id, stat.id);
-        }
-    }
-
     /// Whether `close` need not wait for the server to have what was written: the journal has it, and nobody else sees the file before the
     /// server does.
     pub(crate) fn closes_ahead(&self, node: NodeId) -> bool {
         self.is_ahead(node) && self.may_be_ahead() && self.config.mode.publish.is_behind()
-    }
-
-    /// Now and then, and when nothing else is to be done, the server is asked to bring everything to its disk, so that the journal need
-    /// not keep it.
-    pub(crate) fn watch_durable(&mut self) {
-        let next = self.requests.next_number();
-        let awaits_room = self.ahead.awaits_room;
-        if !self.has_journal() || !self.requests.is_numbered() || !self.link.is_up() {
-            return;
-        }
-        let durable = &mut self.ahead.durable;
-        if next != durable.seen {
-            (durable.seen, durable.seen_at) = (next, self.now);
-        }
-        let is_idle = self.now >= durable.seen_at + DURABLE_IDLE && !self.requests.any_change();
-        // Room may come without anything being changed; looking for it is not to keep the server's disk busy.
-        let is_time =
-            (is_idle && !awaits_room) || durable.is_urgent || self.now >= durable.asked_at + DURABLE_AFTER;
-        if durable.asked || !(durable.is_due || awaits_room) || !is_time {
-            return;
-        }
-        (durable.asked, durable.is_due, durable.asked_at) = (true, false, self.now);
-        durable.is_urgent = false;
-        let target = Target::at(TreePath::root());
-        self.send(
-            Request::Commit(Tcommit { target, scope: CommitScope::Filesystem }),
-            Pending::Durable(next),
-        );
-    }
-
-    /// The server's disk has all changes below a number; `boot` is the server's then, `None` where it failed.
-    pub(crate) fn are_durable(&mut self, below: u64, boot: Option<BootId>) {
-        self.ahead.durable.asked = false;
-        let is_same = boot == Some(self.attachment.boot);
-        self.ahead.durable.is_due |= !is_same;
-        if is_same {
-            self.forget_below(below);
-        }
-    }
-
-    /// The whole file system was brought to the server's disk, behind all changes below a number.
-    pub(crate) fn forget_below(&mut self, below: u64) {
-        // Nothing that would have to be asked for was issued since.
-        if below >= self.requests.next_number() {
-            self.ahead.durable.is_due = false;
-        }
-        if self.config.journal && below > self.ahead.durable.below {
-            self.ahead.durable.below = below;
-            self.output(Output::JournalForget(below));
-        }
-        self.look_for_room(below);
     }
 
     pub(crate) fn note_late(&mut self, what: &'static str, path: TreePath, errno: Errno) {
