@@ -131,7 +131,9 @@ impl Promises {
         match (self.notice, self.watcher.get().map(Watcher::kind)) {
             (Notice::Exclusive, _) => Some(Watch::None),
             (Notice::Watched(_), Some(WatchKind::Filesystem)) => Some(Watch::Filesystem),
-            (Notice::Watched(_), Some(WatchKind::Directories)) => Some(Watch::Directories),
+            (Notice::Watched(_), Some(WatchKind::Directories | WatchKind::DirectoriesAndOwn)) => {
+                Some(Watch::Directories)
+            }
             (Notice::Nothing, _) | (Notice::Watched(_), Some(WatchKind::Nothing) | None) => None,
         }
     }
@@ -139,6 +141,11 @@ impl Promises {
     /// Whether an object is looked for through the directory that it is in, so that one watch does for all in there.
     pub(crate) fn watches_directories(&self) -> bool {
         self.watch_kind() == Some(Watch::Directories)
+    }
+
+    /// Whether what is noticed includes what this server does, so that it has to be told apart by versions.
+    pub(crate) fn notices_own(&self) -> bool {
+        self.watcher.get().is_some_and(|watcher| watcher.kind() == WatchKind::DirectoriesAndOwn)
     }
 
     /// By what an object is noticed that is met with no regard to its place.

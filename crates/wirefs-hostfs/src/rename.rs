@@ -27,7 +27,8 @@ impl Session {
         replies.begins(&mut || of.map(|id| Found { at, of: Some(id), size: 0 }));
         let turn = self.turn_of_names([from.dir.id, to.dir.id]);
         let before = [&from, &to].map(|entry| self.version_of(&entry.dir));
-        let held = self.hold(to.dir.as_fd(), &to.name);
+        // What has another place now is nobody's business where two change places.
+        let held = if request.flags == EXCHANGE { None } else { self.hold(to.dir.as_fd(), &to.name) };
         uninterrupted(|| rustix::fs::renameat_with(&from.dir, &from.name, &to.dir, &to.name, flags))?;
         let dirs = [&from, &to].map(|entry| self.stat_promised(&entry.dir, replies).ok());
         drop(turn);

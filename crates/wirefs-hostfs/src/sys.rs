@@ -143,6 +143,13 @@ pub(crate) fn fanotify_mark(
     outcome(code.into()).map(drop)
 }
 
+/// The same on the object that this path leads to.
+pub(crate) fn fanotify_mark_path(group: BorrowedFd<'_>, flags: u32, mask: u64, path: &CStr) -> Outcome<()> {
+    // SAFETY: the path is terminated and outlives the call; nothing else is a pointer.
+    let code = unsafe { libc::fanotify_mark(group.as_raw_fd(), flags, mask, libc::AT_FDCWD, path.as_ptr()) };
+    outcome(code.into()).map(drop)
+}
+
 /// The handle of what `fd` stands for: its kind and its bytes.
 pub(crate) fn name_to_handle(fd: BorrowedFd<'_>) -> Outcome<(i32, Vec<u8>)> {
     let mut raw = RawHandle { bytes: HANDLE_BYTES_MAX as u32, kind: 0, opaque: [0; HANDLE_BYTES_MAX] };

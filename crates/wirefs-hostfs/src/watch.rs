@@ -1,10 +1,11 @@
 //! The watcher: notices what programs on the server change in the exported directory, so that whoever was promised to hear
 //! of changes does.
 //!
-//! There are two kinds of it. With the rights of root the kernel tells of each change to a whole file system, with the
+//! There are three kinds of it. With the rights of root the kernel tells of each change to a whole file system, with the
 //! process that made it (fanotify): nothing need be asked for, and the server's own changes are left out. Without these
-//! rights each directory is watched by itself (inotify), and the own changes are told like all others, with the version
-//! that they left behind.
+//! rights each directory is watched by itself, with the own changes left out as well (fanotify, from Linux 5.17 on, on file systems
+//! that have handles). Else (inotify) these are told like all others, with the version that they left behind; then a
+//! program's change in the very moment of an own one may be taken for that.
 //!
 //! ```text
 //!   kernel's queue --> round: read, each thing once --> ids --> tell(Outside) --> pause --> next round
@@ -25,6 +26,7 @@
 
 mod batch;
 mod directories;
+mod events;
 mod filesystem;
 mod local;
 mod mounts;
@@ -67,9 +69,11 @@ pub enum Outside {
 pub enum WatchKind {
     /// The kernel tells of all changes to the file system that the export is on, without the server's own.
     Filesystem,
-    /// The kernel tells of what happens in each directory for which [`Watcher::watch`] was called, the server's own
-    /// changes included.
+    /// The kernel tells of what happens in each directory for which [`Watcher::watch`] was called, without the server's own
+    /// changes.
     Directories,
+    /// The same with the server's own changes.
+    DirectoriesAndOwn,
     /// Nothing can be noticed.
     Nothing,
 }
@@ -80,7 +84,7 @@ pub enum Shortage {
     /// The system's limit for this user.
     #[error(
         "the system lets this user watch no more than {watched} directories; mounts ask again about the others. Raise \
-         fs.inotify.max_user_watches (sysctl), or serve as root, which needs no watches"
+         fs.fanotify.max_user_marks and fs.inotify.max_user_watches (sysctl), or serve as root, which needs no watches"
     )]
     UserWatches {
         /// Directories and files that are watched now.
@@ -139,14 +143,15 @@ impl Watcher {
         }
         let whole = match finest {
             WatchKind::Filesystem => Filesystem::open(&entry, home),
-            WatchKind::Directories | WatchKind::Nothing => None,
+            WatchKind::Directories | WatchKind::DirectoriesAndOwn | WatchKind::Nothing => None,
         };
         let (source, running) = if let Some(whole) = whole {
             let whole = Arc::new(whole);
             let news = filesystem::News::new(Arc::clone(&whole));
             (Source::Filesystem(whole), Running::start(news, entry, tell)?)
         } else {
-            let directories = Arc::new(Directories::open(home)?);
+            let leaves_out_own = finest != WatchKind::DirectoriesAndOwn;
+            let directories = Arc::new(Directories::open(entry.as_fd(), home, leaves_out_own)?);
             let news = directories::News::new(Arc::clone(&directories));
             (Source::Directories(directories), Running::start(news, entry, tell)?)
         };
@@ -160,9 +165,10 @@ impl Watcher {
         if self.running.as_ref().is_none_or(Running::has_failed) {
             return WatchKind::Nothing;
         }
-        match self.source {
+        match &self.source {
             Source::Filesystem(_) => WatchKind::Filesystem,
-            Source::Directories(_) => WatchKind::Directories,
+            Source::Directories(source) if source.leaves_out_own() => WatchKind::Directories,
+            Source::Directories(_) => WatchKind::DirectoriesAndOwn,
             Source::Nothing => WatchKind::Nothing,
         }
     }

@@ -98,7 +98,9 @@ impl Core {
         if let Input::Finished(key) | Input::Parked(key, _) = &input {
             self.tickets.remove(key);
         }
+        let may_doubt = matches!(input, Input::Outside(_));
         self.sessions.handle(now, input);
+        effects.hurries |= may_doubt && self.sessions.is_in_doubt();
         self.follow(effects);
     }
 

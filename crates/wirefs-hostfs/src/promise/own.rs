@@ -14,9 +14,9 @@ impl Session {
     /// The version of what is about to be changed, or just was, where that has to be known.
     ///
     /// # Cost
-    /// A system call where each directory is watched by itself, else none.
+    /// A system call where own changes are told of as well, else none.
     pub(crate) fn version_of(&self, object: impl AsFd) -> Option<u64> {
-        if !self.export.promises.watches_directories() {
+        if !self.export.promises.notices_own() {
             return None;
         }
         attributes::statx(object.as_fd(), c"").ok().map(|statx| attributes::version(&statx))
@@ -25,7 +25,7 @@ impl Session {
     /// A turn to change names of these directories, where the versions before and after that have to be known: what another
     /// request of this server changed in between would look like somebody else's change.
     pub(crate) fn turn_of_names(&self, dirs: [FileId; 2]) -> [Option<MutexGuard<'_, ()>>; 2] {
-        match self.export.promises.watches_directories() {
+        match self.export.promises.notices_own() {
             true => self.export.changes.turn_of_names(dirs),
             false => [None, None],
         }
@@ -35,9 +35,9 @@ impl Session {
     /// be known. The version is the one before.
     ///
     /// # Cost
-    /// Three system calls where each directory is watched by itself, else none.
+    /// Three system calls where own changes are told of as well, else none.
     pub(crate) fn hold(&self, dir: BorrowedFd<'_>, name: &CStr) -> Option<(Object, Option<u64>)> {
-        if !self.export.promises.watches_directories() {
+        if !self.export.promises.notices_own() {
             return None;
         }
         let object = self.child_of(dir, name).ok()?;
@@ -62,7 +62,7 @@ impl Session {
         after: Option<u64>,
         replies: &mut dyn Replies,
     ) {
-        if let Some(after) = after.filter(|_| self.export.promises.watches_directories()) {
+        if let Some(after) = after.filter(|_| self.export.promises.notices_own()) {
             replies.changed(touched, before, Some(after));
         }
     }

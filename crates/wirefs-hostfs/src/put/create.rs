@@ -30,10 +30,10 @@ impl Session {
         }
         let entry = self.entry(&Place { path: request.target.path.clone(), dir: request.target.id })?;
         replies.touch(&[entry.touched()])?;
-        // Nobody can be told of what is done to it before it is known which object it is.
-        let birth = changes_object(request, create.kind).then(|| self.export.promises.births.begin());
         replies.begins(&mut || self.look(&entry).is_none().then(Found::default));
         let turn = self.turn_of_names([entry.dir.id; 2]);
+        // Nobody can be told of what is done to it before it is known which object it is.
+        let birth = changes_object(request, create.kind).then(|| self.export.promises.births.begin());
         let dir_before = self.version_of(&entry.dir);
         let (object, is_new) = match create.kind {
             Kind::File => self.create_file(&entry, create, request.mode.has(PutMode::EXCLUSIVE))?,

@@ -1,14 +1,16 @@
-//! News of single directories (inotify), for a user without special rights.
+//! News of single directories (fanotify, or inotify), for a user without special rights.
 
 mod news;
+mod queue;
 mod told;
 
+use super::events::Handle;
 use super::{Shortage, local};
 use crate::attributes::{self, Device, proc_path};
 use crate::failure::uninterrupted;
 pub(super) use news::News;
+use queue::Queue;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use std::collections::HashMap;
@@ -26,8 +28,11 @@ const DESCRIPTORS_PART: u64 = 8;
 #[derive(Clone, Debug)]
 struct Watched {
     id: FileId,
+    kind: Kind,
     /// Opened for naming only. Names are looked up beneath it, so no path is needed, whoever renames what.
     fd: Arc<OwnedFd>,
+    /// As events name it, where they do.
+    handle: Option<Handle>,
 }
 
 impl Watched {
@@ -40,9 +45,11 @@ impl Watched {
 
 #[derive(Debug, Default)]
 struct Table {
-    /// By the kernel's number of the watch.
+    /// By the number of the watch: the kernel's, or ours where it has none.
     by_number: HashMap<i32, Watched>,
     numbers: HashMap<FileId, i32>,
+    handles: HashMap<Handle, i32>,
+    last_number: i32,
     /// The limit that was met, and whether it was told.
     shortage: Option<(Shortage, bool)>,
 }
@@ -50,6 +57,9 @@ struct Table {
 impl Table {
     fn insert(&mut self, number: i32, watched: Watched) {
         let id = watched.id;
+        if let Some(handle) = &watched.handle {
+            self.handles.insert(handle.clone(), number);
+        }
         // The kernel knows one watch per object, so another id at this number is the same object's, and over.
         if let Some(former) = self.by_number.insert(number, watched) {
             self.numbers.remove(&former.id);
@@ -60,7 +70,18 @@ impl Table {
     fn remove(&mut self, number: i32) -> Option<Watched> {
         let watched = self.by_number.remove(&number)?;
         self.numbers.remove(&watched.id);
+        if let Some(handle) = &watched.handle {
+            self.handles.remove(handle);
+        }
         Some(watched)
+    }
+
+    /// A number that no watch has.
+    fn next_number(&mut self) -> i32 {
+        while self.by_number.contains_key(&self.last_number) {
+            self.last_number = self.last_number.wrapping_add(1);
+        }
+        self.last_number
     }
 
     fn set_shortage(&mut self, shortage: Shortage) {
@@ -71,7 +92,7 @@ impl Table {
 /// Watched directories and files.
 #[derive(Debug)]
 pub(super) struct Directories {
-    queue: OwnedFd,
+    queue: Queue,
     home: Device,
     watches_max: usize,
     table: Mutex<Table>,
@@ -79,13 +100,18 @@ pub(super) struct Directories {
 }
 
 impl Directories {
-    /// Makes a queue. `None`: this user has as many as it may.
-    pub(super) fn open(home: Device) -> Option<Directories> {
-        let queue = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok()?;
+    /// Makes a queue; see [`Queue::open`].
+    pub(super) fn open(entry: BorrowedFd<'_>, home: Device, leaves_out_own: bool) -> Option<Directories> {
+        let queue = Queue::open(entry, leaves_out_own)?;
         let descriptors = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
         let part = descriptors.and_then(|all| usize::try_from(all / DESCRIPTORS_PART).ok());
         let watches_max = part.map_or(WATCHES_MAX, |part| part.min(WATCHES_MAX));
         Some(Directories { queue, home, watches_max, table: Mutex::default(), told: Mutex::default() })
+    }
+
+    /// Whether the server's own changes are not told of.
+    pub(super) fn leaves_out_own(&self) -> bool {
+        self.queue.leaves_out_own()
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
@@ -111,7 +137,7 @@ impl Directories {
         if id.fs != 0 && !local::tells_all(object) {
             return false;
         }
-        let mask = mask(attributes::kind(&statx));
+        let kind = attributes::kind(&statx);
         // Through the system's table of open files it is this very object, whatever its name is by now; opened anew, since
         // the caller's descriptor may be one that keeps others from running or locking the file.
         let path = proc_path(object);
@@ -119,6 +145,13 @@ impl Directories {
         let Ok(fd) = uninterrupted(|| rustix::fs::open(&path, how, Mode::empty())) else {
             return false;
         };
+        let handle = match self.queue.leaves_out_own() {
+            true => queue::handle(fd.as_fd()).ok(),
+            false => None,
+        };
+        if handle.is_none() && self.queue.leaves_out_own() {
+            return false;
+        }
         let mut table = self.table();
         if table.numbers.contains_key(&id) {
             return true;
@@ -130,9 +163,10 @@ impl Directories {
         }
         // INVARIANT: the table stays locked from here to the insertion, so that an event of the new watch, which needs
         // the table to be understood, finds it there.
-        match uninterrupted(|| inotify::add_watch(&self.queue, &path, mask)) {
+        match self.queue.add(&path, kind) {
             Ok(number) => {
-                table.insert(number, Watched { id, fd: Arc::new(fd) });
+                let number = number.unwrap_or_else(|| table.next_number());
+                table.insert(number, Watched { id, kind, fd: Arc::new(fd), handle });
                 true
             }
             Err(error) => {
@@ -156,8 +190,7 @@ impl Directories {
     fn forget(&self, number: i32) -> Option<Watched> {
         let mut table = self.table();
         let watched = table.remove(number)?;
-        // The kernel has ended it already if the object's file system is gone.
-        let _ = inotify::remove_watch(&self.queue, number);
+        self.queue.remove(&proc_path(watched.fd.as_fd()), watched.kind, number);
         drop(table);
         Some(watched)
     }
@@ -191,24 +224,5 @@ impl Directories {
         let mut table = self.table();
         let (shortage, was_told) = table.shortage.as_mut()?;
         (!std::mem::replace(was_told, true)).then_some(*shortage)
-    }
-}
-
-/// What is to be told of an object. Not reading and opening, which change nothing but an access time.
-fn mask(kind: Kind) -> WatchFlags {
-    // A program that wrote through a mapping often closes the file after that, which nothing else tells of.
-    let itself = WatchFlags::MODIFY
-        | WatchFlags::CLOSE_WRITE
-        | WatchFlags::ATTRIB
-        | WatchFlags::DELETE_SELF
-        | WatchFlags::MOVE_SELF;
-    match kind {
-        Kind::Directory => {
-            let names = WatchFlags::CREATE | WatchFlags::DELETE | WatchFlags::MOVE;
-            itself | names | WatchFlags::ONLYDIR
-        }
-        Kind::File | Kind::Symlink | Kind::Fifo | Kind::Socket | Kind::CharDevice | Kind::BlockDevice => {
-            itself
-        }
     }
 }

@@ -1,13 +1,12 @@
 //! News of whole file systems (fanotify), for root: who changed what, with nothing to be asked for in advance.
 
-mod events;
 mod known;
 mod news;
 
+use super::events::{self, Handle};
 use super::{local, open_directory};
 use crate::attributes::{self, Device};
 use crate::sys;
-use events::Handle;
 pub(super) use news::News;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;

@@ -79,11 +79,6 @@ impl Job {
     pub(super) fn is_clear(&self) -> bool {
         self.is_clear
     }
-
-    /// Whether it may be changing this very thing now.
-    pub(super) fn is_changing(&self, id: FileId, name: Option<&bytes::Bytes>) -> bool {
-        self.is_clear && self.touched().any(|what| what.id == id && what.name.as_ref() == name)
-    }
 }
 
 impl Grantor {

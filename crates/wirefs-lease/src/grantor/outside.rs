@@ -15,15 +15,13 @@ pub(super) struct Doubt {
     version: Option<u64>,
     /// When it was reported first.
     since: Time,
-    /// One of the jobs changes this very thing: all others have forgotten it, and are granted nothing of it before that job's end.
-    is_hidden: bool,
-    /// Those that changed something of the object then and do so still. None: it is being looked at again.
-    jobs: Vec<JobKey>,
+    /// Those that changed something of the object then and do so still. Empty: it is being looked at again.
+    jobs: BTreeSet<JobKey>,
 }
 
 impl Doubt {
     fn deadline(&self) -> Option<Time> {
-        (!self.is_hidden && !self.jobs.is_empty()).then(|| self.since + DOUBT_SPAN)
+        (!self.jobs.is_empty()).then(|| self.since + DOUBT_SPAN)
     }
 }
 
@@ -50,12 +48,10 @@ impl Grantor {
         if self.own.explain(id, name, version) {
             return;
         }
-        let is_hidden = self.running(id).any(|(_, job)| job.is_changing(id, name));
-        if (is_hidden || now.since(since) < DOUBT_SPAN) && self.doubts.len() < DOUBTS_MAX {
-            let mut jobs: Vec<JobKey> = self.running(id).map(|(key, _)| key).collect();
-            jobs.dedup();
+        if now.since(since) < DOUBT_SPAN && self.doubts.len() < DOUBTS_MAX {
+            let jobs: BTreeSet<JobKey> = self.running(id).collect();
             if !jobs.is_empty() {
-                self.doubts.insert(item, Doubt { version, since, is_hidden, jobs });
+                self.doubts.insert(item, Doubt { version, since, jobs });
                 return;
             }
         }
@@ -67,10 +63,14 @@ impl Grantor {
     }
 
     /// The jobs that may be changing something of this object now, some more than once.
-    fn running(&self, id: FileId) -> impl Iterator<Item = (JobKey, &Job)> {
-        let jobs = self.touching.get(&id).map_or(&[][..], Vec::as_slice);
-        let jobs = jobs.iter().filter_map(|(key, _)| Some((*key, self.jobs.get(key)?)));
-        jobs.filter(|(_, job)| job.is_clear())
+    fn running(&self, id: FileId) -> impl Iterator<Item = JobKey> {
+        let jobs = self.touching.get(&id).map_or(&[][..], Vec::as_slice).iter().map(|(key, _)| *key);
+        jobs.filter(|key| self.jobs.get(key).is_some_and(Job::is_clear))
+    }
+
+    /// Whether [`tick`](Self::tick) may have to be called earlier than was known.
+    pub fn is_in_doubt(&self) -> bool {
+        !self.doubts.is_empty()
     }
 
     /// What was reported while this job changed the object is looked at again once none of the others is left that did, unless
@@ -83,9 +83,7 @@ impl Grantor {
             let of_object = self.doubts.range_mut(Item::whole(id)..).take_while(|(item, _)| item.id == id);
             let mut explained = Vec::new();
             for (item, doubt) in of_object {
-                let Some(at) = doubt.jobs.iter().position(|job| *job == key) else { continue };
-                doubt.jobs.swap_remove(at);
-                if doubt.jobs.is_empty() {
+                if doubt.jobs.remove(&key) && doubt.jobs.is_empty() {
                     match self.own.explain(id, item.name.as_ref(), doubt.version) {
                         true => explained.push(item.clone()),
                         false => self.outputs.push_back(Output::Verify(item.clone())),

@@ -44,7 +44,7 @@ fn a_host_directory_touches_what_it_changes() {
 
 #[test]
 fn a_host_directory_that_is_watched_answers_as_the_model_does() {
-    for kind in [WatchKind::Directories, WatchKind::Filesystem] {
+    for kind in [WatchKind::Directories, WatchKind::DirectoriesAndOwn, WatchKind::Filesystem] {
         for seed in seeds(2) {
             let scratch = Scratch::within(Path::new("/dev/shm"));
             let options = HostOptions { notice: Notice::Watched(kind), ..HostOptions::default() };

@@ -41,7 +41,7 @@ wire_struct! {
 pub enum Watch {
     /// None: a lease promises nothing about what programs at the server do.
     None = 0,
-    /// Those in directories that are leased, one watch for each (`inotify`).
+    /// Those in directories that are leased, one watch for each (`fanotify` or `inotify`).
     Directories = 1,
     /// Those in the whole file system (`fanotify`).
     Filesystem = 2,

@@ -264,6 +264,11 @@ impl Sessions {
         self.follow_leases(now);
     }
 
+    /// Whether [`deadline`](Self::deadline) may be earlier since something was reported from outside.
+    pub fn is_in_doubt(&self) -> bool {
+        self.leasing.as_ref().is_some_and(|leasing| leasing.grantor.is_in_doubt())
+    }
+
     /// A job begins, or begins anew.
     pub(super) fn begin_leasing(&mut self, job: JobKey) {
         if let Some(leasing) = &mut self.leasing {

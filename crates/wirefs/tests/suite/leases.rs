@@ -299,15 +299,45 @@ fn the_status_tells_what_is_leased_and_taken_back() {
     assert!(table.contains("leases") && table.contains("taken back"), "{table}");
 }
 
+/// A server that may not watch the whole file system.
+fn serve_without_rights(world: &World) -> Server {
+    let mut command = world.command("setpriv");
+    command.args(["--bounding-set=-sys_admin", "--inh-caps=-sys_admin", "wirefs", "serve", "export"]);
+    command.args(["--listen", &world.url()]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    Server::start(command)
+}
+
+// S-37
+#[test]
+fn what_a_program_at_the_server_does_in_the_moment_of_a_mounts_change_is_seen() {
+    let world = World::new();
+    let _server = serve_without_rights(&world);
+    world.wirefs(&["mount", &world.url(), "mnt"]).succeeds();
+    let rounds: Vec<String> = (0..40).map(|round| format!("round{round}")).collect();
+    for round in &rounds {
+        fs::create_dir(world.path("mnt").join(round)).unwrap();
+        assert_eq!(names(&world, &format!("mnt/{round}")), [""; 0]);
+        let job = world.path("export").join(round).join("job");
+        std::thread::scope(|scope| {
+            // Takes what comes, as a spooler does, the moment that it is there.
+            scope.spawn(|| while fs::remove_file(&job).is_err() {});
+            world.write(&format!("mnt/{round}/job"), "");
+            for other in 0..4 {
+                world.write(&format!("mnt/{round}/other{other}"), "");
+            }
+        });
+    }
+    for round in &rounds {
+        wait_for("a removal to be seen", || !world.path("mnt").join(round).join("job").exists());
+    }
+    world.wirefs(&["umount", "mnt"]).succeeds();
+}
+
 #[test]
 fn own_changes_are_taken_for_nobody_elses_where_each_directory_is_watched() {
     let world = World::new();
-    let mut command = world.command("setpriv");
     fs::create_dir(world.path("export/apart")).unwrap();
-    // Without this right there is no watch over the whole file system.
-    command.args(["--bounding-set=-sys_admin", "--inh-caps=-sys_admin", "wirefs", "serve", "export"]);
-    command.args(["--listen", &world.url()]).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let _server = Server::start(command);
+    let _server = serve_without_rights(&world);
     world.wirefs(&["mount", &world.url(), "mnt"]).succeeds();
     assert_eq!(names(&world, "mnt/apart"), [""; 0]);
     std::thread::scope(|scope| {

@@ -1,8 +1,10 @@
-//! From inotify's events to ids.
+//! From the kernel's events to ids.
 
+use super::queue::Queue;
 use super::{Directories, Watched};
 use crate::attributes;
 use crate::watch::batch::{Batch, Telling};
+use crate::watch::events::{self, Report};
 use crate::watch::rounds::{self, BATCH_MAX, READ_BYTES, Rest};
 use crate::watch::spaced::Spaced;
 use rustix::fd::{AsFd, BorrowedFd};
@@ -28,6 +30,8 @@ enum Seen {
     Name(i32, CString),
     /// The kernel ended the watch.
     Over(i32),
+    /// The server itself may have taken the last name of the watched object.
+    Mine(i32),
 }
 
 impl Seen {
@@ -35,7 +39,7 @@ impl Seen {
     fn as_name(&self) -> Option<Seen> {
         match self {
             Seen::Child(number, name) => Some(Seen::Name(*number, name.clone())),
-            Seen::Itself(_) | Seen::Name(..) | Seen::Over(_) => None,
+            Seen::Itself(_) | Seen::Name(..) | Seen::Over(_) | Seen::Mine(_) => None,
         }
     }
 }
@@ -44,6 +48,9 @@ impl Seen {
 pub(crate) struct News {
     source: Arc<Directories>,
     buffer: Vec<MaybeUninit<u8>>,
+    bytes: Vec<u8>,
+    /// This process; events of any of its threads carry its number.
+    own: i32,
     /// A removed directory is not told of to its own watch while it is held, and this watcher holds it; so one that
     /// was removed somewhere is looked for among all.
     sweep: Spaced,
@@ -51,14 +58,53 @@ pub(crate) struct News {
 
 impl News {
     pub(crate) fn new(source: Arc<Directories>) -> News {
-        News { source, buffer: vec![MaybeUninit::uninit(); READ_BYTES], sweep: Spaced::by(SWEEP_GAP) }
+        let own = rustix::process::getpid().as_raw_pid();
+        let (unread, bytes) = match source.queue.leaves_out_own() {
+            true => (0, READ_BYTES),
+            false => (READ_BYTES, 0),
+        };
+        let buffer = vec![MaybeUninit::uninit(); unread];
+        News { source, buffer, bytes: vec![0; bytes], own, sweep: Spaced::by(SWEEP_GAP) }
     }
 
     /// Reads what is queued. The second value: events were lost.
     fn read(&mut self) -> Result<(Batch<Seen>, bool, Rest), Errno> {
+        let source = Arc::clone(&self.source);
+        match &source.queue {
+            Queue::Marks(queue) => self.read_marks(queue.as_fd()),
+            Queue::Inotify(queue) => self.read_inotify(queue.as_fd()),
+        }
+    }
+
+    fn read_marks(&mut self, queue: BorrowedFd<'_>) -> Result<(Batch<Seen>, bool, Rest), Errno> {
         let mut batch = Batch::new();
         let mut is_lost = false;
-        let mut reader = Reader::new(&self.source.queue, &mut self.buffer);
+        while batch.len() < BATCH_MAX {
+            let length = match rustix::io::read(queue, &mut *self.bytes) {
+                Ok(length) => length,
+                Err(Errno::INTR) => continue,
+                Err(Errno::AGAIN) => return Ok((batch, is_lost, Rest::Pause)),
+                Err(error) => return Err(error),
+            };
+            let (source, sweep) = (&self.source, &mut self.sweep);
+            events::reports(self.bytes.get(..length).unwrap_or_default(), self.own, |report| match report {
+                None => is_lost = true,
+                Some(report) => {
+                    // One that a directory was moved onto has no event of its own.
+                    if report.mask & libc::FAN_ONDIR != 0 && report.mask & libc::FAN_MOVED_TO != 0 {
+                        sweep.want();
+                    }
+                    source.marked(report).into_iter().flatten().for_each(|seen| insert(&mut batch, seen));
+                }
+            });
+        }
+        Ok((batch, is_lost, Rest::GoOn))
+    }
+
+    fn read_inotify(&mut self, queue: BorrowedFd<'_>) -> Result<(Batch<Seen>, bool, Rest), Errno> {
+        let mut batch = Batch::new();
+        let mut is_lost = false;
+        let mut reader = Reader::new(queue, &mut self.buffer);
         loop {
             // Only between two reads, so that nothing stays behind in the buffer.
             if batch.len() >= BATCH_MAX && reader.is_buffer_empty() {
@@ -70,17 +116,41 @@ impl News {
                     if may_have_removed_directory(&event) {
                         self.sweep.want();
                     }
-                    let seen = seen(&event);
-                    // What was just made is mostly written and closed as well.
-                    if !seen.as_name().is_some_and(|name| batch.contains(&name)) {
-                        batch.insert(seen);
-                    }
+                    insert(&mut batch, seen(&event));
                 }
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return Ok((batch, is_lost, Rest::Pause)),
                 Err(error) => return Err(error),
             }
         }
+    }
+}
+
+/// What was just made is mostly written and closed as well.
+fn insert(batch: &mut Batch<Seen>, seen: Seen) {
+    if !seen.as_name().is_some_and(|name| batch.contains(&name)) {
+        batch.insert(seen);
+    }
+}
+
+impl Directories {
+    /// What an event is about, as far as that is watched.
+    fn marked(&self, report: Report) -> [Option<Seen>; 2] {
+        let (changes_names, changes_object) = (report.changes_names(), report.changes_object());
+        let table = self.table();
+        let object = report.object.and_then(|object| table.handles.get(&object).copied());
+        if report.is_own {
+            // What has no name left is let go of, whoever took it.
+            return [object.filter(|_| changes_object).map(Seen::Mine), None];
+        }
+        let place =
+            report.place.and_then(|(dir, name)| Some((*table.handles.get(&dir)?, CString::new(name).ok()?)));
+        let named = match place {
+            Some((dir, name)) if changes_names => Some(Seen::Name(dir, name)),
+            Some((dir, name)) if object.is_none() => Some(Seen::Child(dir, name)),
+            Some(_) | None => None,
+        };
+        [object.filter(|_| changes_object).map(Seen::Itself), named]
     }
 }
 
@@ -115,6 +185,11 @@ impl Round<'_, '_> {
                     self.tell_name(number, &dir, name);
                 }
             }
+            Seen::Mine(number) => {
+                if self.watched(number).is_some_and(|watched| watched.version().is_none()) {
+                    drop(self.source.forget(number));
+                }
+            }
             Seen::Over(number) => {
                 let watched = self.source.table().remove(number);
                 if let Some(watched) = watched {
@@ -128,18 +203,23 @@ impl Round<'_, '_> {
         self.source.watched(number)
     }
 
+    /// By the version own changes are recognised, where they are told of.
+    fn told(&self, version: Option<u64>) -> Option<u64> {
+        version.filter(|_| !self.source.leaves_out_own())
+    }
+
     /// Tells of a watched object; one that has no name left is watched no more, so that it can be freed.
     fn tell_itself(&mut self, number: i32, watched: &Watched) {
         let version = watched.version();
         if version.is_none() {
             drop(self.source.forget(number));
         }
-        self.telling.object(watched.id, version);
+        self.telling.object(watched.id, self.told(version));
     }
 
     fn tell_name(&mut self, number: i32, dir: &Watched, name: CString) {
         let version = *self.versions.entry(number).or_insert_with(|| dir.version());
-        self.telling.name(dir.id, name.into_bytes(), version);
+        self.telling.name(dir.id, name.into_bytes(), self.told(version));
     }
 
     /// Tells of the object of this name; `false`: there is none.
@@ -150,7 +230,7 @@ impl Round<'_, '_> {
         let id = attributes::file_id(&statx, self.source.home);
         // Before it is told, since it may be asked about from then on.
         self.source.told().insert(id, number, name);
-        self.telling.object(id, Some(attributes::version(&statx)));
+        self.telling.object(id, self.told(Some(attributes::version(&statx))));
         true
     }
 

@@ -1,6 +1,6 @@
 //! The ids of handles that were met lately.
 
-use super::events::Handle;
+use crate::watch::events::Handle;
 use std::collections::HashMap;
 use wirefs_op::FileId;
 

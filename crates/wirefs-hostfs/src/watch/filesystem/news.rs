@@ -1,9 +1,9 @@
 //! From fanotify's events to ids.
 
-use super::events::{self, Handle, Seen};
 use super::known::Known;
 use super::{Filesystem, Found};
 use crate::watch::batch::{Batch, Telling};
+use crate::watch::events::{self, Handle, Seen};
 use crate::watch::rounds::{self, BATCH_MAX, READ_BYTES, Rest};
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::io::Errno;

@@ -78,7 +78,7 @@ fn moves_into_and_out_of_the_tree_are_told() {
         scene.hears_object(scene.id("comes"), "what came");
         match kind {
             WatchKind::Filesystem => scene.hears_object(leaves, "what left"),
-            WatchKind::Directories | WatchKind::Nothing => {}
+            WatchKind::Directories | WatchKind::DirectoriesAndOwn | WatchKind::Nothing => {}
         }
     }
 }
@@ -158,7 +158,7 @@ fn a_directory_that_is_removed_is_told_by_its_name_and_while_it_is_held_by_its_i
         scene.run("rmdir held");
         scene.hears_name(scene.id(""), "held");
         scene.hears_object(id, "held by a descriptor");
-        if kind == WatchKind::Directories {
+        if kind != WatchKind::Filesystem {
             assert!(!scene.watcher().watch(kept.as_fd(), id), "it has no name any more");
         }
         // One replaced by another is removed as well.
@@ -169,7 +169,7 @@ fn a_directory_that_is_removed_is_told_by_its_name_and_while_it_is_held_by_its_i
         scene.begin();
         scene.run("mv -T other victim");
         scene.hears_name(scene.id(""), "victim");
-        if kind == WatchKind::Directories {
+        if kind != WatchKind::Filesystem {
             scene.hears_object(victim, "replaced");
         }
     }
@@ -207,7 +207,7 @@ fn a_burst_makes_few_reports_and_the_last_change_is_among_them() {
             .filter(|told| matches!(told, Outside::Changed { id: told, name: None, .. } if *told == id))
             .collect();
         assert!((1..=rounds).contains(&of_file.len()), "{} of {rounds} rounds", of_file.len());
-        let version = (kind == WatchKind::Directories).then_some(stat.version);
+        let version = (kind == WatchKind::DirectoriesAndOwn).then_some(stat.version);
         let last = Outside::Changed { id, name: None, version };
         assert_eq!(of_file.last(), Some(&&last));
         assert!(!told.contains(&Outside::Lost));
@@ -237,17 +237,19 @@ fn many_directories_are_watched_at_once() {
 
 #[test]
 fn a_directory_whose_watch_is_given_up_is_not_told_any_more() {
-    let scene = Scene::new(WatchKind::Directories, "mkdir dir");
-    scene.watch("dir");
-    let dir = scene.id("dir");
-    scene.run(": >dir/one");
-    scene.hears_name(dir, "one");
-    scene.watcher().unwatch(dir);
-    scene.begin();
-    scene.run(": >dir/two");
-    let told = scene.told();
-    assert!(!told.iter().any(|told| is_name(told, dir, "two")), "{told:?}");
-    scene.watch("dir");
-    scene.run(": >dir/three");
-    scene.hears_name(dir, "three");
+    for kind in [WatchKind::Directories, WatchKind::DirectoriesAndOwn] {
+        let scene = Scene::new(kind, "mkdir dir");
+        scene.watch("dir");
+        let dir = scene.id("dir");
+        scene.run(": >dir/one");
+        scene.hears_name(dir, "one");
+        scene.watcher().unwatch(dir);
+        scene.begin();
+        scene.run(": >dir/two");
+        let told = scene.told();
+        assert!(!told.iter().any(|told| is_name(told, dir, "two")), "{told:?}");
+        scene.watch("dir");
+        scene.run(": >dir/three");
+        scene.hears_name(dir, "three");
+    }
 }

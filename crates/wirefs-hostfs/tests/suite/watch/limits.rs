@@ -121,7 +121,7 @@ fn is_limited() -> bool {
 }
 
 /// Watches directories until it cannot; the limit that was told, and how many there are.
-fn fill() -> (Shortage, usize) {
+fn fill(kind: WatchKind) -> (Shortage, usize) {
     let scratch = Scratch::new();
     let names: Vec<_> = (0..200).map(|number| format!("d{number}")).collect();
     for name in &names {
@@ -129,7 +129,8 @@ fn fill() -> (Shortage, usize) {
     }
     let names: Vec<_> = names.iter().map(String::as_str).collect();
     let ids = ids(scratch.path(), &names);
-    let watcher = watch_root(scratch.path(), WatchKind::Directories, &Arc::new(Heard::default()));
+    let watcher = watch_root(scratch.path(), kind, &Arc::new(Heard::default()));
+    assert_eq!(watcher.kind(), kind);
     let watch = |at: usize| watcher.watch(held(&scratch.path().join(names[at])).as_fd(), ids[at]);
     let watched = (0..names.len()).take_while(|at| watch(*at)).count();
     assert!(watched < names.len(), "no limit");
@@ -145,12 +146,14 @@ fn fill() -> (Shortage, usize) {
 #[test]
 fn the_users_limit_of_watches_is_told_once_and_what_does_not_fit_is_not_watched() {
     if is_limited() {
-        let (shortage, watched) = fill();
-        assert_eq!((shortage, watched), (Shortage::UserWatches { watched: 7 }, 7));
-        assert!(shortage.to_string().contains("fs.inotify.max_user_watches"));
+        for kind in [WatchKind::Directories, WatchKind::DirectoriesAndOwn] {
+            let (shortage, watched) = fill(kind);
+            assert_eq!((shortage, watched), (Shortage::UserWatches { watched: 7 }, 7), "{kind:?}");
+            assert!(shortage.to_string().contains("fs.inotify.max_user_watches"));
+        }
         return;
     }
-    let limited = "echo 7 >/proc/sys/user/max_inotify_watches && exec \"$0\" \"$@\"";
+    let limited = "cd /proc/sys/user && echo 7 >max_inotify_watches && echo 7 >max_fanotify_marks && exec \"$0\" \"$@\"";
     let test = "watch::limits::the_users_limit_of_watches_is_told_once_and_what_does_not_fit_is_not_watched";
     again(&["unshare", "--user", "--map-root-user", "sh", "-c", limited], test);
 }
@@ -212,7 +215,7 @@ fn the_root_of_who_attaches_is_promised_only_while_it_is_watched() {
 #[test]
 fn watches_take_a_part_of_the_descriptors_only() {
     if is_limited() {
-        let (shortage, watched) = fill();
+        let (shortage, watched) = fill(WatchKind::Directories);
         assert_eq!((shortage, watched), (Shortage::OpenFiles { watched: 25 }, 25));
         return;
     }

@@ -22,15 +22,18 @@ fn change_all(scene: &Scene) {
 
 #[test]
 fn own_changes_are_left_out_whichever_thread_makes_them() {
-    let scene = Scene::new(WatchKind::Filesystem, ": >file; mkdir dir");
-    scene.begin();
-    change_all(&scene);
-    scene.run("rmdir dir/sub");
-    scene.begin();
-    std::thread::scope(|scope| {
-        scope.spawn(|| change_all(&scene));
-    });
-    assert_eq!(scene.told(), []);
+    for kind in [WatchKind::Filesystem, WatchKind::Directories] {
+        let scene = Scene::new(kind, ": >file; mkdir dir");
+        scene.watch("dir");
+        scene.begin();
+        change_all(&scene);
+        scene.run("rmdir dir/sub");
+        scene.begin();
+        std::thread::scope(|scope| {
+            scope.spawn(|| change_all(&scene));
+        });
+        assert_eq!(scene.told(), [], "{kind:?}");
+    }
 }
 
 #[test]
@@ -49,7 +52,7 @@ fn a_change_by_another_is_told_beside_own_ones_of_the_same_file() {
 
 #[test]
 fn own_changes_are_told_with_the_version_that_they_left_behind() {
-    let scene = Scene::new(WatchKind::Directories, ": >file; mkdir dir");
+    let scene = Scene::new(WatchKind::DirectoriesAndOwn, ": >file; mkdir dir");
     scene.watch("dir");
     scene.begin();
     let made = scene.world.put(FIRST, create("dir/made", Kind::File, 0o644, PutMode::NONE)).unwrap();

@@ -14,7 +14,8 @@ use wirefs_op::{FileId, Stat, TreePath};
 use wirefs_server::Tree;
 
 /// The kinds that tell anything.
-pub(super) const KINDS: [WatchKind; 2] = [WatchKind::Filesystem, WatchKind::Directories];
+pub(super) const KINDS: [WatchKind; 3] =
+    [WatchKind::Filesystem, WatchKind::Directories, WatchKind::DirectoriesAndOwn];
 
 /// Longest wait for something that must be told.
 const WAIT_MAX: Duration = Duration::from_secs(60);
@@ -214,8 +215,8 @@ pub(super) fn run(dir: &Path, script: &str) {
 /// The system's limit of queued events.
 pub(super) fn queue_max(kind: WatchKind) -> usize {
     let name = match kind {
-        WatchKind::Filesystem => "fanotify",
-        WatchKind::Directories => "inotify",
+        WatchKind::Filesystem | WatchKind::Directories => "fanotify",
+        WatchKind::DirectoriesAndOwn => "inotify",
         WatchKind::Nothing => panic!("no queue"),
     };
     let path = PathBuf::from("/proc/sys/fs").join(name).join("max_queued_events");

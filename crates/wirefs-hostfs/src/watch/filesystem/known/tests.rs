@@ -1,5 +1,5 @@
 use super::{HALF_MAX, Known};
-use crate::watch::filesystem::events::Handle;
+use crate::watch::events::Handle;
 use wirefs_op::FileId;
 
 fn handle(number: usize) -> Handle {

@@ -36,16 +36,70 @@ pub(super) enum Seen {
     Lost,
 }
 
-/// Tells what the events are about, but for those of the process `own`.
-pub(super) fn each(mut events: &[u8], own: i32, mut see: impl FnMut(Seen)) {
+/// One event, as far as it is understood.
+#[derive(Debug)]
+pub(super) struct Report {
+    pub(super) mask: u64,
+    /// The process made it that was asked about; other threads of it too.
+    pub(super) is_own: bool,
+    /// What changed, where the event has its handle.
+    pub(super) object: Option<Handle>,
+    /// Where it is: the directory, and the name there.
+    pub(super) place: Option<(Handle, Vec<u8>)>,
+}
+
+impl Report {
+    /// Whether a name means something else now.
+    pub(super) fn changes_names(&self) -> bool {
+        self.mask & NAMES != 0
+    }
+
+    /// Whether the object changed. Whatever else removes or moves an object has an event of its own; the removal of a directory
+    /// that is still held has not, but is told with the directory beside its name.
+    pub(super) fn changes_object(&self) -> bool {
+        self.mask & OBJECTS != 0 || self.mask & libc::FAN_DELETE != 0 && self.mask & libc::FAN_ONDIR != 0
+    }
+}
+
+/// Hands on each event, with those of the process `own` marked; `None`: something happened, and what it was is not known.
+pub(super) fn reports(mut events: &[u8], own: i32, mut see: impl FnMut(Option<Report>)) {
     while !events.is_empty() {
         let Some((event, rest)) = cut(events) else {
-            return see(Seen::Lost);
+            return see(None);
         };
-        if event.process != own || event.mask & libc::FAN_Q_OVERFLOW != 0 {
-            event.tell(&mut see);
+        let is_lost = event.mask & libc::FAN_Q_OVERFLOW != 0;
+        match if is_lost { None } else { event.records() } {
+            Some(records) => see(Some(event.report(records, own))),
+            None if is_lost || event.process != own => see(None),
+            None => {}
         }
         events = rest;
+    }
+}
+
+/// Tells what the events are about, but for those of the process `own`.
+pub(super) fn each(events: &[u8], own: i32, mut see: impl FnMut(Seen)) {
+    reports(events, own, |report| match report {
+        None => see(Seen::Lost),
+        Some(report) if report.is_own => {}
+        Some(report) => tell(report, &mut see),
+    });
+}
+
+fn tell(report: Report, see: &mut impl FnMut(Seen)) {
+    let (changes_names, changes_object) = (report.changes_names(), report.changes_object());
+    let mut is_told = false;
+    if let Some(object) = report.object.filter(|_| changes_object) {
+        is_told = true;
+        see(Seen::Object(object));
+    }
+    // A change of an object that has no handle of its own in the event is told by its name.
+    if let Some((dir, name)) = report.place.filter(|_| changes_names || !is_told) {
+        is_told = true;
+        see(Seen::Name(dir, name));
+    }
+    if !is_told {
+        see(Seen::Lost);
     }
 }
 
@@ -81,34 +135,14 @@ fn cut(events: &[u8]) -> Option<(Event<'_>, &[u8])> {
 }
 
 impl Event<'_> {
-    fn tell(&self, see: &mut impl FnMut(Seen)) {
-        let records = if self.mask & libc::FAN_Q_OVERFLOW == 0 { self.records() } else { None };
-        let Some(Records { object, name }) = records else {
-            return see(Seen::Lost);
-        };
+    fn report(&self, records: Records, own: i32) -> Report {
+        let Records { object, name } = records;
         // A directory is told of as the name "." in itself.
-        let (itself, name) = match name {
+        let (itself, place) = match name {
             Some((dir, name)) if name.is_empty() || name == b"." => (Some(dir), None),
             name => (None, name),
         };
-        let changes_names = self.mask & NAMES != 0;
-        // Whatever else removes or moves an object has an event of its own; the removal of a directory that is still held
-        // has not, but is told with the directory beside its name.
-        let is_removed = self.mask & libc::FAN_DELETE != 0 && self.mask & libc::FAN_ONDIR != 0;
-        let changes_object = self.mask & OBJECTS != 0;
-        let mut is_told = false;
-        if let Some(object) = object.or(itself).filter(|_| changes_object || is_removed) {
-            is_told = true;
-            see(Seen::Object(object));
-        }
-        // A change of an object that has no handle of its own in the event is told by its name.
-        if let Some((dir, name)) = name.filter(|_| changes_names || !is_told) {
-            is_told = true;
-            see(Seen::Name(dir, name));
-        }
-        if !is_told {
-            see(Seen::Lost);
-        }
+        Report { mask: self.mask, is_own: self.process == own, object: object.or(itself), place }
     }
 
     /// `None`: they are not understood.
