@@ -12,6 +12,7 @@ pub struct Closer {
 
 struct Inner {
     closed: AtomicBool,
+    given_up: AtomicBool,
     shut: Box<dyn Fn() + Send + Sync>,
 }
 
@@ -19,7 +20,13 @@ impl Closer {
     /// Makes a closer that runs `shut` at its first [`close`](Self::close). What `shut` does must last: a `receive`
     /// that starts after it must return at once.
     pub fn new(shut: impl Fn() + Send + Sync + 'static) -> Self {
-        Self { inner: Arc::new(Inner { closed: AtomicBool::new(false), shut: Box::new(shut) }) }
+        Self {
+            inner: Arc::new(Inner {
+                closed: AtomicBool::new(false),
+                given_up: AtomicBool::new(false),
+                shut: Box::new(shut),
+            }),
+        }
     }
 
     /// Ends the carrier. Later calls do nothing.
@@ -27,6 +34,19 @@ impl Closer {
         if !self.inner.closed.swap(true, Ordering::SeqCst) {
             (self.inner.shut)();
         }
+    }
+
+    /// Ends the carrier, as [`close`](Self::close) does, because it is dead though nobody said so.
+    pub fn give_up(&self) {
+        if !self.is_closed() {
+            self.inner.given_up.store(true, Ordering::SeqCst);
+        }
+        self.close();
+    }
+
+    /// Whether it was ended for being dead.
+    pub fn is_given_up(&self) -> bool {
+        self.inner.given_up.load(Ordering::SeqCst)
     }
 
     /// Whether [`close`](Self::close) was called.

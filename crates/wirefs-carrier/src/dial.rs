@@ -36,6 +36,22 @@ pub trait Dial: Send + Sync {
         self.dial()
     }
 
+    /// Connects once more beside a connection that is in use, by the same carrier: over a way that has none yet, where there is one.
+    ///
+    /// # Errors
+    /// As [`dial`](Self::dial).
+    ///
+    /// # Cost
+    /// As [`dial_again`](Self::dial_again).
+    fn dial_beside(&self) -> Result<Carrier, DialError> {
+        self.dial_again()
+    }
+
+    /// How many ways lead to the peer that one connection each may take, so that together they bring more.
+    fn ways(&self) -> usize {
+        1
+    }
+
     /// The ways that the last connection takes; none where its carrier has but one, or it is over.
     fn paths(&self) -> Vec<PathStatus> {
         Vec::new()
