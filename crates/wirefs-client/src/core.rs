@@ -163,6 +163,8 @@ pub enum Output {
     OpenData(DataKey),
     /// Close a data connection; nothing need be told.
     CloseData(DataKey),
+    /// A data connection is dead though nobody said so: close it; nothing need be told.
+    HangUpData(DataKey),
     /// The connection is dead though nobody said so: close it, then report it lost.
     HangUp,
 }
@@ -332,6 +334,7 @@ impl Client {
         };
         self.incoming.delivers(bytes as u64);
         let outstanding = self.requests.reply(tag, over, last, bytes)?;
+        self.data.brings(self.now, over, bytes);
         self.measure(&outstanding, &reply, last);
         if over.is_none() {
             self.answered(outstanding.sent);

@@ -1,5 +1,5 @@
 //! Data connections: further connections to the server, over which contents of files come when the first one is limited by its
-//! socket buffers.
+//! socket buffers, or where there are several ways to the server and each connection takes one.
 //!
 //! **How what is known stays right.** Frames of different connections have no order. The first connection alone says what is so: it
 //! carries recalls, changes, their replies, and all attributes that are new. A data connection brings bytes, never news:
@@ -19,6 +19,7 @@ use crate::core::{Client, Output};
 use crate::link::SILENCE_BEFORE_HANG_UP;
 use crate::operation;
 use crate::requests::Outstanding;
+use crate::shares::{Share, soonest};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use wirefs_op::{Errno, Reply, Request, Time};
@@ -29,6 +30,8 @@ const CONNECTIONS_MAX: usize = 3;
 const IDLE_MAX: Duration = Duration::from_secs(30);
 /// After one that could not be made, or was lost, no other is tried for so long.
 const RETRY_AFTER: Duration = Duration::from_secs(30);
+/// What is to come is worth a connection over another way, in bytes.
+const SPREAD_BYTES_MIN: u64 = 1024 * 1024;
 
 /// Names a data connection; never used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -40,6 +43,13 @@ struct DataConnection {
     /// When something was last asked over it.
     asked: Time,
     heard: Time,
+    share: Share,
+}
+
+impl DataConnection {
+    fn new(now: Time, is_open: bool) -> DataConnection {
+        DataConnection { is_open, asked: now, heard: now, share: Share::default() }
+    }
 }
 
 /// All of them.
@@ -47,6 +57,10 @@ struct DataConnection {
 pub(crate) struct DataConnections {
     connections: BTreeMap<DataKey, DataConnection>,
     begun: u64,
+    /// Ways to the server that one connection each may take, as far as is known.
+    ways: usize,
+    /// That of the first connection.
+    first: Share,
     /// None is made before.
     not_before: Option<Time>,
 }
@@ -57,8 +71,24 @@ impl DataConnections {
         self.connections.values().filter(|connection| connection.is_open).count()
     }
 
-    fn keys(&self) -> impl Iterator<Item = DataKey> + '_ {
-        self.connections.iter().filter(|(_, connection)| connection.is_open).map(|(key, _)| *key)
+    fn shares(&self) -> impl Iterator<Item = (Option<DataKey>, Share)> + Clone + '_ {
+        let others = self.connections.iter().filter(|(_, connection)| connection.is_open);
+        let others = others.map(|(key, connection)| (Some(*key), connection.share));
+        std::iter::once((None, self.first)).chain(others)
+    }
+
+    fn share_mut(&mut self, over: Option<DataKey>) -> Option<&mut Share> {
+        match over {
+            None => Some(&mut self.first),
+            Some(key) => self.connections.get_mut(&key).map(|connection| &mut connection.share),
+        }
+    }
+
+    /// Bytes of contents have come over a connection.
+    pub(crate) fn brings(&mut self, now: Time, over: Option<DataKey>, bytes: usize) {
+        if let Some(share) = self.share_mut(over).filter(|_| bytes > 0) {
+            share.brings(now, bytes);
+        }
     }
 }
 
@@ -67,7 +97,10 @@ impl Client {
     pub fn data_opened(&mut self, now: Time, key: DataKey) -> bool {
         self.now = now;
         let Some(connection) = self.data.connections.get_mut(&key) else { return false };
-        *connection = DataConnection { is_open: true, asked: now, heard: now };
+        *connection = DataConnection::new(now, true);
+        // Until now nobody looked at when it had nothing to bring.
+        self.data.first = Share::default();
+        self.data.first.asks(now, 0);
         self.send_waiting();
         true
     }
@@ -91,24 +124,50 @@ impl Client {
             self.output(Output::CloseData(key));
         }
         self.data.not_before = None;
+        self.data.first = Share::default();
     }
 
-    /// The connection that the next request goes over: a read of much data goes where least is still to come. `None`: the first one.
+    /// There are so many ways to the server that one connection each may take; more than one: much that is read goes over all of
+    /// them.
+    pub fn ways(&mut self, now: Time, count: usize) {
+        self.now = now;
+        self.data.ways = count;
+    }
+
+    /// The connection that the next request goes over: a read of much data goes where it will have come first. `None`: the first one.
     pub(crate) fn next_goes_over(&mut self) -> Option<DataKey> {
+        self.spread();
         if self.data.connections.is_empty() {
             return None;
         }
-        let id = self.requests.next_bulk()?.target.id?;
+        let next = self.requests.next_bulk()?;
+        let (id, count) = (next.target.id?, u64::from(next.count));
         let known = self.names.node(self.names.of_file(id)?)?.stat;
         // Its version is still on its way to an opening: what came before that would be dropped.
         self.names.of_file(id).filter(|node| self.files.is_of(*node, known.version))?;
-        let first = (self.requests.bytes_to_come(None), None);
-        let others = self.data.keys().map(|key| (self.requests.bytes_to_come(Some(key)), Some(key)));
-        let (_, key) = others.chain([first]).min()?;
-        if let Some(connection) = key.and_then(|key| self.data.connections.get_mut(&key)) {
+        let shares = self.data.shares();
+        let all = shares.map(|(key, share)| (key, self.requests.bytes_to_come(key), share.rate(self.now)));
+        let over = soonest(all, count)?;
+        let to_come = self.requests.bytes_to_come(over);
+        if let Some(share) = self.data.share_mut(over) {
+            share.asks(self.now, to_come);
+        }
+        if let Some(connection) = over.and_then(|key| self.data.connections.get_mut(&key)) {
             connection.asked = self.now;
         }
-        key
+        over
+    }
+
+    /// Where there are several ways to the server and much is to come, a connection is made over each.
+    fn spread(&mut self) {
+        let missing = self.data.ways.saturating_sub(1 + self.data.connections.len());
+        if missing == 0 || self.requests.next_bulk().is_none() {
+            return;
+        }
+        let to_come = self.data.shares().map(|(key, _)| self.requests.bytes_to_come(key));
+        if to_come.sum::<u64>() >= SPREAD_BYTES_MIN {
+            self.open_data(missing);
+        }
     }
 
     /// A reply came over a data connection. False: that is not in use any more.
@@ -140,17 +199,21 @@ impl Client {
 
     /// The server says that socket buffers hold it up: as many connections again are made.
     pub(crate) fn data_limited(&mut self) {
+        self.open_data(self.data.connections.len() + 1);
+    }
+
+    /// Makes so many more, if that may be.
+    fn open_data(&mut self, count: usize) {
         let is_being_made = self.data.connections.values().any(|connection| !connection.is_open);
         let most = self.attachment.data_connections.min(CONNECTIONS_MAX);
         let is_early = self.data.not_before.is_some_and(|time| self.now < time);
         if is_being_made || is_early || !self.link.is_up() {
             return;
         }
-        for _ in 0..(self.data.connections.len() + 1).min(most.saturating_sub(self.data.connections.len())) {
+        for _ in 0..count.min(most.saturating_sub(self.data.connections.len())) {
             let key = DataKey(self.data.begun);
             self.data.begun += 1;
-            let connection = DataConnection { is_open: false, asked: self.now, heard: self.now };
-            self.data.connections.insert(key, connection);
+            self.data.connections.insert(key, DataConnection::new(self.now, false));
             self.output(Output::OpenData(key));
         }
     }
@@ -169,10 +232,11 @@ impl Client {
             }
         }
         for (key, is_silent) in over {
-            self.output(Output::CloseData(key));
             if is_silent {
+                self.output(Output::HangUpData(key));
                 self.data_lost(now, key);
             } else {
+                self.output(Output::CloseData(key));
                 self.data.connections.remove(&key);
             }
         }

@@ -26,6 +26,7 @@ mod recall;
 mod redone;
 mod requests;
 mod rollback;
+mod shares;
 mod shelved;
 mod status;
 mod stored;

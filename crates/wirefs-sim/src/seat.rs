@@ -262,7 +262,7 @@ impl World {
                 // Comes only where there is a store.
                 Output::LetGo(..) | Output::Load(_) | Output::Keep(..) => {}
                 Output::OpenData(key) => self.open_data(index, key),
-                Output::CloseData(key) => self.close_data(index, key),
+                Output::CloseData(key) | Output::HangUpData(key) => self.close_data(index, key),
                 Output::AnswerJournaled(id, answer) => self.answer_journaled(index, id, answer),
                 output @ (Output::Journal(..)
                 | Output::JournalForget(_)

@@ -157,7 +157,7 @@ impl Alone {
                 },
                 Output::Invalidate(what) => self.told.push(Told::Forget(what)),
                 Output::OpenData(key) => self.opens.push(key),
-                Output::CloseData(key) => self.closes.push(key),
+                Output::CloseData(key) | Output::HangUpData(key) => self.closes.push(key),
                 Output::LetGo(..)
                 | Output::AwaitReaders(..)
                 | Output::Journal(..)

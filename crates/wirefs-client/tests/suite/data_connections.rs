@@ -111,6 +111,44 @@ fn connections_are_doubled_when_the_server_is_limited_and_reads_are_spread_over_
     assert!(alone.closes.is_empty());
 }
 
+/// S-138
+#[test]
+fn much_that_is_read_makes_a_connection_for_each_way_and_little_makes_none() {
+    let mut alone = Alone::leased();
+    let (node, handle) = alone.open(4 * SIZE);
+    alone.client.ways(alone.now, 2);
+    alone.call(Call::Read { node, handle, offset: 1 << 20, count: 4096 });
+    assert!(alone.opens.is_empty());
+    for block in 0..8 {
+        let offset = block * DATA_BYTES_MAX as u64;
+        alone.call(Call::Read { node, handle, offset, count: DATA_BYTES_MAX as u32 });
+    }
+    let opens = std::mem::take(&mut alone.opens);
+    assert_eq!(opens.len(), 1);
+    assert!(alone.client.data_opened(alone.now, opens[0]));
+    alone.call(Call::Read { node, handle, offset: 2 * SIZE, count: 4096 });
+    let asked = reads(&mut alone);
+    assert!(!over_data(&alone, &asked).is_empty(), "{asked:?}");
+    assert!(alone.opens.is_empty(), "there are no more ways");
+    // As many as there are ways, and no more than the server takes.
+    alone.client.ways(alone.now, 9);
+    alone.call(Call::Read { node, handle, offset: 3 * SIZE, count: 4096 });
+    assert_eq!(alone.opens.len(), 2);
+}
+
+/// S-138
+#[test]
+fn where_one_connection_may_be_made_ways_make_no_other() {
+    let mut alone = Alone::leased();
+    alone.connected_without_data();
+    let (node, handle) = alone.open(SIZE);
+    alone.client.ways(alone.now, 2);
+    for at in 0..4 {
+        alone.call(Call::Read { node, handle, offset: at << 20, count: DATA_BYTES_MAX as u32 });
+    }
+    assert!(alone.opens.is_empty());
+}
+
 #[test]
 fn server_that_agreed_on_none_may_not_say_that_it_is_limited() {
     let mut alone = Alone::leased();

@@ -418,7 +418,7 @@ impl World {
                     self.seats[seat].disk.insert(piece, data);
                 }
                 Output::OpenData(key) => self.open_data(seat, key),
-                Output::CloseData(key) => self.close_data(seat, key),
+                Output::CloseData(key) | Output::HangUpData(key) => self.close_data(seat, key),
                 Output::HangUp => self.seats[seat].hang_ups += 1,
             }
         }

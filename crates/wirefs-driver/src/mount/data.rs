@@ -20,6 +20,12 @@ impl DataLink {
         self.outlet.close();
         self.closer.close();
     }
+
+    /// Closes what is silent.
+    pub(super) fn give_up(&self) {
+        self.closer.give_up();
+        self.outlet.close();
+    }
 }
 
 /// Makes the data connections that the core has asked for since.
@@ -42,7 +48,7 @@ fn run(engine: &Shared, key: DataKey) {
 }
 
 fn dial(engine: &Shared) -> Result<Carrier, ConnectError> {
-    let carrier = engine.dial.dial_again()?;
+    let carrier = engine.dial.dial_beside()?;
     // The session is a secret between two: it is told to nobody else.
     if carrier.peer.identity != engine.lock().peer.identity {
         carrier.closer.close();
@@ -55,7 +61,7 @@ fn dial(engine: &Shared) -> Result<Carrier, ConnectError> {
 fn serve(engine: &Shared, key: DataKey, carrier: Carrier) {
     let Carrier { mut source, sink, closer, .. } = carrier;
     let on_lost = closer.clone();
-    let outbox = Outbox::start(sink, closer.clone(), move |_| on_lost.close());
+    let outbox = Outbox::start(sink, closer.clone(), move |_| on_lost.give_up());
     let link = DataLink { outlet: Outlet::Wire(outbox), closer: closer.clone() };
     let is_wanted = engine.drive(|state, now| {
         let is_wanted = !engine.is_stopped() && state.data.len() < DATA_LINKS_MAX;

@@ -13,11 +13,13 @@ use super::outlet::Outlet;
 use super::status::MountStatus;
 use super::store::{Left, Store};
 pub(super) use super::waiting::Waiting;
+use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
+use wirefs_cache::Piece;
 use wirefs_carrier::{Class, Closer, Dial, Direct, PeerInfo};
 use wirefs_client::call::{Answer, Call, CallId, Caller, NodeId, ROOT};
 use wirefs_client::{Client, Config, DataKey, HostName, Lane, Loaded, Output};
@@ -89,6 +91,8 @@ pub(super) struct Engine {
     pub(super) stop_signal: (Mutex<()>, Condvar),
     /// The server is known to be back: it is dialled at once.
     pub(super) hurries: AtomicBool,
+    /// Data connections are wanted that nobody makes yet.
+    pub(super) wants_data: AtomicBool,
     own_calls: AtomicU64,
     /// Threads of the kernel's requests that may carry these out themselves, where the server is in this process: one always
     /// goes on reading, for what others wait for may depend on it.
@@ -107,6 +111,8 @@ pub(super) struct Work {
     hang_up: Option<Closer>,
     /// Data connections that are not wanted any more.
     closes: Vec<DataLink>,
+    /// Those that are dead.
+    gives_up: Vec<DataLink>,
     /// Answers that wait for the local disk.
     journaled: Vec<Late>,
 }
@@ -162,6 +168,7 @@ impl Engine {
             redoes: AtomicBool::new(false),
             stopped: AtomicBool::new(false),
             hurries: AtomicBool::new(false),
+            wants_data: AtomicBool::new(false),
             stop_signal: (Mutex::new(()), Condvar::new()),
             own_calls: AtomicU64::new(OWN_CALLS),
             helpers_max: plan.threads.saturating_sub(1),
@@ -253,8 +260,9 @@ impl Engine {
                 Output::AnswerDropped(dir, call, answer) => self.drop_first(state, dir, call, answer),
                 Output::AwaitReaders(dir, until) => self.awaiting.push(Awaited { dir, until }),
                 Output::Send(frame, Lane::Data(key)) => work.send_data(state, frame, key),
-                Output::OpenData(key) => state.wanted_data.push(key),
+                Output::OpenData(key) => self.want_data(state, key),
                 Output::CloseData(key) => work.closes.extend(state.end_data(key)),
+                Output::HangUpData(key) => work.gives_up.extend(state.end_data(key)),
                 Output::Send(frame, lane) => {
                     self.journal(state, |journal, _| journal.before(&frame));
                     work.send(state, frame, if lane == Lane::Changes { Class::Bulk } else { Class::Urgent });
@@ -277,11 +285,7 @@ impl Engine {
                         state.client.loaded(now, piece, loaded);
                     }
                 }
-                Output::Keep(piece, data) => {
-                    if let Some(store) = &self.store {
-                        store.keep(piece, data);
-                    }
-                }
+                Output::Keep(piece, data) => self.keep(piece, data),
                 output @ (Output::Journal(..)
                 | Output::Refused(..)
                 | Output::JournalNote(_)
@@ -304,6 +308,12 @@ impl Engine {
             self.notices.comes();
         }
         work
+    }
+
+    fn keep(&self, piece: Piece, data: Bytes) {
+        if let Some(store) = &self.store {
+            store.keep(piece, data);
+        }
     }
 
     /// The kernel drops a listing before a call is answered.
@@ -490,8 +500,9 @@ impl Work {
         }
         self.flush_data.values().for_each(Outlet::flush);
         self.closes.iter().for_each(DataLink::close);
+        self.gives_up.iter().for_each(DataLink::give_up);
         if let Some(closer) = self.hang_up {
-            closer.close();
+            closer.give_up();
         }
         Some(self.journaled).filter(|late| !late.is_empty())
     }

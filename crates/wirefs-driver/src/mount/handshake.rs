@@ -248,7 +248,7 @@ impl Patience {
                 Err(_) => false,
             };
             if !in_time {
-                closer.close();
+                closer.give_up();
             }
             in_time
         });

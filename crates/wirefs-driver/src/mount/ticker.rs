@@ -9,13 +9,25 @@ use std::time::Duration;
 use wirefs_client::call::CallId;
 
 const TICK: Duration = Duration::from_millis(250);
+/// It is looked how many ways there are to the server as often as this many ticks pass.
+const LOOK_EACH: u32 = 20;
 
 pub(super) fn start(engine: &Shared) -> io::Result<()> {
     let engine = Shared::clone(engine);
     std::thread::Builder::new().name("wirefs-ticker".into()).spawn(move || {
         engine.drive(|state, now| state.client.greet(now));
+        // It was looked when the connection was taken into use.
+        let mut ticks: u32 = 1;
         while !engine.is_stopped() {
-            engine.pause(TICK);
+            if ticks.is_multiple_of(LOOK_EACH) {
+                let ways = engine.dial.ways();
+                engine.drive(|state, now| state.client.ways(now, ways));
+            }
+            if engine.pause_or_want(TICK) {
+                data::open_wanted(&engine);
+                continue;
+            }
+            ticks = ticks.wrapping_add(1);
             let signalled: Vec<(CallId, u32)> =
                 engine.lock().signalled.iter().map(|(call, pid)| (*call, *pid)).collect();
             let dying: Vec<CallId> =
@@ -29,7 +41,6 @@ pub(super) fn start(engine: &Shared) -> io::Result<()> {
                 }
                 state.client.tick(now);
             });
-            data::open_wanted(&engine);
         }
     })?;
     Ok(())

@@ -67,9 +67,10 @@ fn install(engine: &Shared, attached: Attached, again: bool) -> Box<dyn FrameSou
     let on_lost = closer.clone();
     let outlet = match carrier.sink.direct() {
         Some(server) => Outlet::Here(server),
-        None => Outlet::Wire(Outbox::start(carrier.sink, carrier.closer, move |_| on_lost.close())),
+        None => Outlet::Wire(Outbox::start(carrier.sink, carrier.closer, move |_| on_lost.give_up())),
     };
     let here = outlet.here().cloned();
+    let ways = engine.dial.ways();
     let is_in_use = engine.drive(|state, now| {
         // Who stops it closes what is in use by then, and nothing after.
         if engine.is_stopped() {
@@ -81,6 +82,7 @@ fn install(engine: &Shared, attached: Attached, again: bool) -> Box<dyn FrameSou
         state.installed += 1;
         state.closer = Some(closer);
         state.peer = carrier.peer;
+        state.client.ways(now, ways);
         if again {
             state.client.connected(now, attachment, resumed);
         }
