@@ -67,6 +67,11 @@ impl NodeDial {
         }
     }
 
+    /// Whether the last connection is over Ethernet.
+    fn is_over_ether(&self) -> bool {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner).ether.is_some()
+    }
+
     fn note(&self, last: Last) {
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = last;
     }
@@ -87,7 +92,7 @@ impl NodeDial {
                 Err(why) => no_ether = Some(why),
             }
         }
-        let carrier = self.each(key, dial)?;
+        let carrier = self.each(key, false, dial)?;
         self.note(Last { carrier: Some(carrier.peer.carrier), ether: None, no_ether });
         Ok(carrier)
     }
@@ -114,15 +119,25 @@ impl NodeDial {
     fn each(
         &self,
         key: PublicKey,
+        is_beside: bool,
         dial: impl Fn(&TlsDial) -> Result<Carrier, DialError>,
     ) -> Result<Carrier, DialError> {
         let nowhere = io::Error::from(io::ErrorKind::HostUnreachable);
         let mut failure = DialError::Connect { address: "the node".to_owned(), error: nowhere };
+        let (networks, mut is_cut) = (self.host.networks(), false);
         for socket in self.ways.order(self.host.sockets_of(&self.key)) {
+            // A card that is cut is waited for: a second connection over another one brings nothing.
+            if is_cut && self.ways.is_in_use(socket) {
+                break;
+            }
             let host = HostPort { host: socket.ip().to_string(), port: socket.port() };
             match dial(&TlsDial::expecting(host, Arc::clone(&self.identity), key, EACH_MAX)) {
-                Ok(carrier) => return Ok(self.ways.taken(socket, &self.host.networks(), carrier)),
-                Err(error) => failure = error,
+                Ok(carrier) => return Ok(self.ways.taken(socket, &networks, carrier)),
+                Err(error) => {
+                    // The node is there, for it has another connection: so it is this way that fails.
+                    is_cut |= is_beside && self.ways.failed(socket, &networks);
+                    failure = error;
+                }
             }
         }
         Err(failure)
@@ -136,6 +151,21 @@ impl Dial for NodeDial {
 
     fn dial_again(&self) -> Result<Carrier, DialError> {
         self.reach(Dial::dial_again)
+    }
+
+    fn dial_beside(&self) -> Result<Carrier, DialError> {
+        match self.is_over_ether() {
+            true => self.reach(Dial::dial_again),
+            false => self.each(PublicKey::from_raw(self.key.0), true, Dial::dial_again),
+        }
+    }
+
+    fn ways(&self) -> usize {
+        match self.is_over_ether() {
+            // One connection goes over all cards.
+            true => 1,
+            false => self.ways.count(&self.host.sockets_of(&self.key), &self.host.networks()),
+        }
     }
 
     fn paths(&self) -> Vec<PathStatus> {

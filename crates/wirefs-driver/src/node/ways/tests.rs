@@ -51,6 +51,40 @@ fn after_a_connection_broke_another_card_is_taken() {
 }
 
 #[test]
+fn a_connection_that_was_closed_at_our_end_is_not_lost_and_one_that_was_given_up_is() {
+    for (gives_up, connections_left) in [(false, 2), (true, 1)] {
+        let ways = Ways::default();
+        let (near, _far) = memory::pair().unwrap();
+        let mut carrier = ways.taken(both()[0], &networks(), near);
+        match gives_up {
+            true => carrier.closer.give_up(),
+            false => carrier.closer.close(),
+        }
+        assert!(!matches!(carrier.source.receive(), Ok(Some(_))));
+        assert_eq!(ways.count(&both(), &networks()), connections_left, "before it is dropped, too");
+        assert!(!ways.is_in_use(both()[0]));
+    }
+}
+
+#[test]
+fn ways_are_counted_by_our_cards_and_without_those_that_fail() {
+    let ways = Ways::default();
+    let elsewhere = socket("192.168.7.7:6440");
+    let second_address = socket("10.77.0.3:6440");
+    let all = [both(), vec![elsewhere, second_address]].concat();
+    assert_eq!(ways.count(&all, &networks()), 2);
+    assert_eq!(ways.count(&[elsewhere], &networks()), 0);
+    assert!(!ways.failed(both()[1], &networks()), "nobody ever answered there");
+    assert_eq!(ways.count(&all, &networks()), 1);
+    assert!(ways.told().is_empty());
+    let (near, far) = memory::pair().unwrap();
+    let _connected = ways.taken(both()[1], &networks(), near);
+    assert_eq!(ways.count(&all, &networks()), 2);
+    assert!(ways.failed(both()[1], &networks()));
+    drop(far);
+}
+
+#[test]
 fn an_address_is_in_the_network_that_its_first_bits_name() {
     let [first, second] = networks();
     assert!(first.has(both()[0].ip()) && !first.has(both()[1].ip()) && second.has(both()[1].ip()));
