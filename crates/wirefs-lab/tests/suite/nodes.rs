@@ -6,6 +6,7 @@
 //! [linus3] ──┘
 //! ```
 
+mod cards;
 mod ether;
 mod killed;
 mod names;

@@ -131,13 +131,13 @@ impl Listed {
 impl Listed {
     /// How it is reached, in a word.
     fn via(&self) -> String {
-        match (self.via.as_deref(), self.paths.len()) {
-            (None, _) => "-".to_owned(),
-            (Some(carrier), 0) => carrier.to_owned(),
-            (Some(carrier), count) => {
-                let up = self.paths.iter().filter(|path| path.is_up).count();
-                format!("{carrier} {up}/{count}")
-            }
+        let paths = self.paths.iter().filter(|path| path.is_up).count();
+        let ways = self.ways.iter().filter(|way| way.connections > 0).count();
+        match (self.via.as_deref(), self.paths.len(), self.ways.len()) {
+            (None, ..) => "-".to_owned(),
+            (Some(carrier), 0, 0 | 1) => carrier.to_owned(),
+            (Some(carrier), 0, count) => format!("{carrier} {ways}/{count}"),
+            (Some(carrier), count, _) => format!("{carrier} {paths}/{count}"),
         }
     }
 
@@ -192,7 +192,7 @@ fn print(nodes: &[Listed], json: bool) -> Result<()> {
     }
     let width = nodes.iter().map(|node| node.name.len()).max().unwrap_or(0).max(4);
     say!(
-        "{:width$}  {:7}  {:>8}  {:>6}  {:>9}  {:21}  {:9}  SHARES",
+        "{:width$}  {:7}  {:>8}  {:>6}  {:>9}  {:21}  {:11}  SHARES",
         "NODE",
         "STATE",
         "FOR",
@@ -211,7 +211,7 @@ fn print(nodes: &[Listed], json: bool) -> Result<()> {
         };
         let lasted = span(std::time::Duration::from_secs_f64(node.state_for_s.max(0.0)));
         say!(
-            "{:width$}  {:7}  {lasted:>8}  {:>6.2}  {:>9}  {address:21}  {:9}  {}{notes}",
+            "{:width$}  {:7}  {lasted:>8}  {:>6.2}  {:>9}  {address:21}  {:11}  {}{notes}",
             node.name,
             node.state,
             node.load,

@@ -12,7 +12,7 @@ use super::segment::{Segment, wait_for};
 const LARGE_BYTES: usize = 1 << 20;
 
 /// Two hosts with two cards, whose nodes know each other.
-fn pair(name: &str, joined: bool, options: &[&str]) -> Segment {
+pub(super) fn pair(name: &str, joined: bool, options: &[&str]) -> Segment {
     let segment = Segment::new(name, 2);
     segment.add_second_cards(joined);
     for number in 1..=2 {
@@ -28,7 +28,7 @@ fn pair(name: &str, joined: bool, options: &[&str]) -> Segment {
 }
 
 /// What the list of a host says of a node.
-fn listed(segment: &Segment, here: usize, name: &str) -> Value {
+pub(super) fn listed(segment: &Segment, here: usize, name: &str) -> Value {
     let json = segment.node(here, &["list", "--json"]).succeeds();
     let rows: Vec<Value> = serde_json::from_str(&json).unwrap();
     rows.into_iter().find(|row| row["name"] == name).unwrap()

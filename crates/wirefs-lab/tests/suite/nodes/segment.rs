@@ -262,6 +262,20 @@ impl Segment {
         table.lines().filter(to_node).count()
     }
 
+    /// Lets a host's card send no faster.
+    pub(super) fn limit(&self, number: usize, card: &str, rate: &str) {
+        let words = format!("qdisc replace dev {card} root tbf rate {rate} burst 64kb limit 512kb");
+        run("tc", self.host(number), &words);
+    }
+
+    /// What has come over a host's card, in bytes.
+    pub(super) fn received_bytes(&self, number: usize, card: &str) -> u64 {
+        let table =
+            self.host(number).run(|| fs::read_to_string("/proc/thread-self/net/dev")).unwrap().unwrap();
+        let line = table.lines().find_map(|line| line.trim().strip_prefix(card)?.strip_prefix(':'));
+        line.and_then(|counts| counts.split_whitespace().next()).unwrap().parse().unwrap()
+    }
+
     /// Brings a host's cable up or down.
     pub(super) fn set_cable(&self, number: usize, state: &str) {
         ip(&self.switch, &format!("link set port{number} {state}"));
@@ -299,8 +313,13 @@ impl Drop for Segment {
 }
 
 fn ip(host: &Host, words: &str) {
-    let output = Command::new("ip").args(["-n", host.name()]).args(words.split(' ')).output().unwrap();
-    assert!(output.status.success(), "ip {words}: {}", String::from_utf8_lossy(&output.stderr));
+    run("ip", host, words);
+}
+
+/// Runs `ip` or `tc` for a host.
+fn run(program: &str, host: &Host, words: &str) {
+    let output = Command::new(program).args(["-n", host.name()]).args(words.split(' ')).output().unwrap();
+    assert!(output.status.success(), "{program} {words}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
 fn is_zombie(process: Pid) -> bool {
