@@ -1,6 +1,7 @@
 //! The command line: one file per verb.
 
 mod bench;
+mod cards;
 mod check;
 mod fetch;
 mod link;
@@ -55,6 +56,8 @@ enum Verb {
     Many(many::ManyArguments),
     /// Measures how long it takes to fetch files over one card and two, with load, beside what the source published.
     Fetch(fetch::FetchArguments),
+    /// Measures how long a large file takes from a node over TLS, over one card, over two, and with one of the two cut on the way.
+    Cards(cards::CardsArguments),
     /// Measures what SNFS and an AFS-like system published of themselves, killed servers included, beside their figures.
     Published(published::PublishedArguments),
     /// Writes a file in pieces and kills a server on the way; `published` runs it so.
@@ -80,6 +83,7 @@ pub(crate) fn run() -> ExitCode {
         Verb::Work(arguments) => bench::work(&arguments),
         Verb::Many(arguments) => many::run(&arguments),
         Verb::Fetch(arguments) => fetch::run(&arguments),
+        Verb::Cards(arguments) => cards::run(&arguments),
         Verb::Published(arguments) => published::run(&arguments),
         Verb::WriteBatch(arguments) => published::write(&arguments),
         Verb::Check(arguments) => check::run(&arguments),

@@ -33,6 +33,7 @@ pub mod profile;
 pub mod random;
 
 pub mod bench;
+pub mod cards;
 pub mod control;
 pub mod emulator;
 pub mod fetch;

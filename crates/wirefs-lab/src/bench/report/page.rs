@@ -25,6 +25,11 @@ impl Markers {
         begin: "<!-- fetch: begin (written by `wirefs-lab fetch`; do not edit by hand) -->",
         end: "<!-- fetch: end -->",
     };
+    /// What `wirefs-lab cards` writes.
+    pub const CARDS: Markers = Markers {
+        begin: "<!-- cards: begin (written by `wirefs-lab cards`; do not edit by hand) -->",
+        end: "<!-- cards: end -->",
+    };
     /// What `wirefs-lab published` writes.
     pub const PUBLISHED: Markers = Markers {
         begin: "<!-- published: begin (written by `wirefs-lab published`; do not edit by hand) -->",
