@@ -1,9 +1,9 @@
-//! A large file read from a node over TLS, over one card and over two of the same rate, and with one of the two cut on the way.
+//! A large file read from a node over TLS, over one card and over two, and with one of the two cut on the way.
 //!
 //! Each read has nodes of its own, so nothing is known before. Within a run all take their turn.
 //!
 //! ```text
-//! server ══ two cards of the same rate ══ client, which reads /net/server/large
+//! server ══ two cards, each with a rate ══ client, which reads /net/server/large
 //! ```
 
 mod pair;
@@ -25,7 +25,7 @@ pub const RUNS_MAX: usize = 100;
 /// Over what the file is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Over {
-    /// One card: the nodes are told of no other.
+    /// The first card: the nodes are told of no other.
     One,
     /// Both.
     Both,
@@ -50,8 +50,8 @@ impl Over {
 /// What to measure.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The rate of each card, in bits a second.
-    pub rate_bits: u64,
+    /// The rates of both cards, in bits a second.
+    pub rates_bits: [u64; 2],
     /// How large the file is, in bytes.
     pub bytes: usize,
     /// How often.

@@ -74,10 +74,10 @@ impl Pair {
         let lab = Lab::new("cards")?;
         let (server, client) = (lab.host("server")?, lab.host("client")?);
         let patches = [lab.patch(&server, &client)?, lab.patch(&server, &client)?];
-        for patch in &patches {
+        for (patch, rate_bits) in patches.iter().zip(plan.rates_bits) {
             let mut tc = Command::new("tc");
             tc.args(["-n", server.name(), "qdisc", "replace", "dev", &patch.device, "root", "tbf", "rate"]);
-            tc.args([&plan.rate_bits.to_string(), "burst", "64kb", "limit", "512kb"]);
+            tc.args([&rate_bits.to_string(), "burst", "64kb", "limit", "512kb"]);
             program::run(&mut tc, "iproute2", "")?;
         }
         let homes = Homes::new(&client, &plan.wirefs, &scratch.0.join("wirefs"))?;

@@ -5,8 +5,9 @@ use crate::bench::Section;
 
 /// The table as a section of a page; `conditions` is what one must know to read it.
 pub fn to_section(plan: &Plan, samples: &[Sample], conditions: &str) -> Section {
-    let (rate, mib) = (plan.rate_bits / 1_000_000, plan.bytes >> 20);
-    let heading = format!("{mib} MiB from a node over TLS, cards of {rate} Mbit/s");
+    let [first, second] = plan.rates_bits.map(|bits| bits / 1_000_000);
+    let rates = if first == second { first.to_string() } else { format!("{first} and {second}") };
+    let heading = format!("{} MiB from a node over TLS, cards of {rates} Mbit/s", plan.bytes >> 20);
     let mut text = format!(
         "{conditions}\n\n| | s, median (least, most) | MB/s | × one card | over the second card |\n|---|---|---|---|---|\n"
     );
@@ -54,7 +55,7 @@ mod tests {
     #[test]
     fn the_table_has_medians_and_how_much_they_are_of_one_card() {
         let plan = Plan {
-            rate_bits: 200_000_000,
+            rates_bits: [200_000_000, 200_000_000],
             bytes: 64 << 20,
             runs: 3,
             wirefs: PathBuf::new(),
@@ -70,6 +71,8 @@ mod tests {
         ];
         let section = to_section(&plan, &samples, "So.");
         assert_eq!(section.heading, "64 MiB from a node over TLS, cards of 200 Mbit/s");
+        let unequal = Plan { rates_bits: [200_000_000, 50_000_000], ..plan };
+        assert!(to_section(&unequal, &samples, "").heading.ends_with(" cards of 200 and 50 Mbit/s"));
         assert!(section.text.starts_with("So.\n\n| |"), "{}", section.text);
         assert!(section.text.contains("| one card | 2.80 (2.80, 2.80) | 24.0 | 1.00 | 0 % |"));
         assert!(section.text.contains("| two cards | 1.40 (1.30, 1.60) | 47.9 | 2.00 | 50 % |"));

@@ -16,9 +16,12 @@ use super::bench::{commit, machine};
 
 #[derive(Args)]
 pub(crate) struct CardsArguments {
-    /// The rate of each card.
+    /// The rate of each card, or of the first.
     #[arg(long, value_name = "RATE", default_value = "200mbit", value_parser = units::rate_bits)]
     rate: u64,
+    /// The rate of the second card, where it is another one.
+    #[arg(long, value_name = "RATE", value_parser = units::rate_bits)]
+    second: Option<u64>,
     /// How large the file is, in MiB.
     #[arg(long, value_name = "MIB", default_value_t = 64)]
     mib: usize,
@@ -36,12 +39,16 @@ pub(crate) struct CardsArguments {
 /// Measures and reports.
 pub(crate) fn run(arguments: &CardsArguments) -> anyhow::Result<ExitCode> {
     anyhow::ensure!((1..=RUNS_MAX).contains(&arguments.runs), "--runs is a number from 1 to {RUNS_MAX}");
-    anyhow::ensure!(arguments.rate > 0, "--rate is what each card carries, and more than nothing");
+    let rates_bits = [arguments.rate, arguments.second.unwrap_or(arguments.rate)];
+    anyhow::ensure!(
+        rates_bits.iter().all(|rate| *rate > 0),
+        "--rate is what each card carries, and more than nothing"
+    );
     anyhow::ensure!((1..=4096).contains(&arguments.mib), "--mib is a number from 1 to 4096");
     let signals = EndSignals::block().context("block signals")?;
     let beside = env::current_exe().context("find this program")?.with_file_name("wirefs");
     let plan = Plan {
-        rate_bits: arguments.rate,
+        rates_bits,
         bytes: arguments.mib << 20,
         runs: arguments.runs,
         wirefs: arguments.wirefs.clone().unwrap_or(beside),
