@@ -115,6 +115,10 @@ impl Tree for BlockFs {
         None
     }
 
+    fn before_waiting(&self, tell: fn()) -> bool {
+        self.tree.before_waiting(tell)
+    }
+
     /// Nobody changes anything here but by a request.
     fn leases(&self) -> Option<Watch> {
         Some(Watch::Filesystem)

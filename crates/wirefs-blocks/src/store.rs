@@ -125,6 +125,12 @@ pub trait BlockStore: Send + Sync + 'static {
     /// How full it is.
     fn room(&self) -> Room;
 
+    /// Has `tell` called from now on by each thread that is about to wait in a call. False: it is not.
+    fn before_waiting(&self, tell: fn()) -> bool {
+        let _ = tell;
+        false
+    }
+
     /// Where several nodes change one tree: how they take turns.
     fn turns(&self) -> Option<&dyn Turns> {
         None

@@ -169,6 +169,11 @@ impl BlockTree {
         Arc::clone(&self.state().volume)
     }
 
+    /// Has `tell` called by each thread that is about to wait for its store. False: the store does not say so.
+    pub fn before_waiting(&self, tell: fn()) -> bool {
+        self.store.before_waiting(tell)
+    }
+
     /// What it has done so far.
     pub fn figures(&self) -> Figures {
         let told = |counter: &AtomicU64| counter.load(Ordering::Relaxed);

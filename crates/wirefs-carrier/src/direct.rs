@@ -21,6 +21,11 @@ pub trait Direct: Send + Sync {
     /// As long as the requests take. With a `helpers_max` of 0: a wake-up of another thread.
     fn flush(&self, helpers_max: usize);
 
+    /// Whether a thread that carries something out in [`flush`](Self::flush) says so before it waits, or takes its time.
+    fn says_before_waiting(&self) -> bool {
+        false
+    }
+
     /// From now on calls `hear` with what the peer sends, in whatever thread has it, one message at a time. Until then it
     /// comes out of the carrier's [`FrameSource`](crate::FrameSource); what has come by then is handed over first.
     fn hear_with(&self, hear: Hear);

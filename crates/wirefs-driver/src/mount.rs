@@ -221,8 +221,8 @@ impl Connected {
             posix_acl,
             // Where listings may be kept, which somebody has to take back.
             spares_opendir: plan.mode.takes_leases() && attached.attachment.leases.is_some(),
-            // A server in this process takes longer than a thread to wake.
-            reads_in_turn: attached.carrier.sink.direct().is_none(),
+            // A server in this process may take longer than a thread takes to wake; else it says so.
+            reads_in_turn: attached.carrier.sink.direct().is_none_or(|server| server.says_before_waiting()),
             ..SessionOptions::default()
         };
         let front = Arc::clone(&engine);

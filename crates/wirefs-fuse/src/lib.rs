@@ -58,7 +58,7 @@ pub use device::Device;
 pub use init::{Agreed, Offer};
 pub use mount::{MountError, MountOptions, mount};
 pub use notifier::Notifier;
-pub use reading::Reading;
+pub use reading::{Reading, before_waiting};
 pub use reply::Reply;
 pub use session::{Ended, Session, SessionOptions, StartError};
 pub use unmount::{UnmountError, abort, unmount};

@@ -1,7 +1,7 @@
 //! Who reads the next request, and how long it looks for one before it sleeps.
 //!
 //! One thread reads at a time. It carries out what it read and reads on; where that is going to take a while, it first hands the
-//! reading over to another thread, which is woken for it. So the requests of one program after the other meet one thread that is awake,
+//! reading over to another thread, which is woken for it, or says [`before_waiting`] on the way. So the requests of one program after the other meet one thread that is awake,
 //! instead of waking all in turn. A thread that waits without having said so loses its turn after a second: should what it waits for
 //! depend on another request, that is read then.
 //!
@@ -21,8 +21,8 @@ mod tests;
 
 use crate::device::{Connection, Received};
 use rustix::io;
-use std::cell::Cell;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::cell::{Cell, RefCell};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// So long a thread looks for the next request.
@@ -76,6 +76,22 @@ impl Looking {
         if time <= SHORTLY {
             self.waits = self.waits.saturating_sub(1);
         }
+    }
+}
+
+thread_local! {
+    /// The turn that this thread has while it carries a request out.
+    static HELD: RefCell<Option<(Arc<Turns>, u64)>> = const { RefCell::new(None) };
+}
+
+/// Lets another thread read requests, where the calling one carries one out: it is about to wait. For who is called in such a thread
+/// and knows nothing of it, as a store of blocks. May be called by any thread, as often as it waits.
+///
+/// # Cost
+/// The first time in a request: a wake-up of another thread. Else nothing.
+pub fn before_waiting() {
+    if let Some((turns, turn)) = HELD.take() {
+        turns.end(turn);
     }
 }
 
@@ -172,13 +188,13 @@ impl Turns {
 #[derive(Debug)]
 pub struct Reading<'a> {
     /// `None`: it reads whenever it likes.
-    turns: Option<&'a Turns>,
+    turns: Option<&'a Arc<Turns>>,
     turn: Cell<Option<u64>>,
     has_looked: Cell<bool>,
 }
 
 impl<'a> Reading<'a> {
-    pub(crate) fn new(turns: Option<&'a Turns>) -> Reading<'a> {
+    pub(crate) fn new(turns: Option<&'a Arc<Turns>>) -> Reading<'a> {
         Reading { turns, turn: Cell::new(None), has_looked: Cell::new(false) }
     }
 
@@ -213,6 +229,7 @@ impl<'a> Reading<'a> {
         let Some(turns) = self.turns else { return connection.receive(lane, head, rest) };
         let (turn, looks) = turns.begin(self.turn.get());
         self.turn.set(Some(turn));
+        HELD.set(Some((Arc::clone(turns), turn)));
         self.has_looked.set(false);
         let began = Instant::now();
         while looks && began.elapsed() < LOOK {
@@ -234,5 +251,6 @@ impl<'a> Reading<'a> {
 impl Drop for Reading<'_> {
     fn drop(&mut self) {
         self.hand_over();
+        HELD.take();
     }
 }

@@ -233,7 +233,7 @@ impl Server {
     fn serve(self) -> io::Result<Ended> {
         let mut inbox = Inbox::new(self.agreed.write_bytes_max);
         let mut near = Nearness::default();
-        let reading = Reading::new(self.turns.as_deref());
+        let reading = Reading::new(self.turns.as_ref());
         loop {
             let (head, rest) = inbox.room();
             match reading.receive(&self.connection, self.lane, head, rest)? {

@@ -6,7 +6,7 @@ mod open;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
@@ -43,6 +43,8 @@ pub(crate) struct Shared {
     is_over: AtomicBool,
     /// Readable when the keeper should look again at once.
     bell: OwnedFd,
+    /// What callers call before they wait.
+    before_waiting: OnceLock<fn()>,
 }
 
 /// What the lock protects.
@@ -85,6 +87,18 @@ impl Shared {
 
     pub(crate) fn driver_count(&self) -> usize {
         self.drivers.load(Ordering::Acquire)
+    }
+
+    /// The calling thread is about to wait.
+    pub(crate) fn tell_waiting(&self) {
+        if let Some(tell) = self.before_waiting.get() {
+            tell();
+        }
+    }
+
+    /// Has `tell` called before callers wait; false: another is.
+    pub(crate) fn before_waiting(&self, tell: fn()) -> bool {
+        self.before_waiting.set(tell).is_ok()
     }
 
     pub(crate) fn is_over(&self) -> bool {

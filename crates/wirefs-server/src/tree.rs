@@ -153,6 +153,13 @@ pub trait Tree: Send + Sync + 'static {
         None
     }
 
+    /// Has `tell` called from now on by each thread that serves a short request which changes nothing ([`Order::Free`](crate::Order::Free),
+    /// [`Weight::Quick`](crate::Weight::Quick)) and is about to wait. False: it is not.
+    fn before_waiting(&self, tell: fn()) -> bool {
+        let _ = tell;
+        false
+    }
+
     /// Which changes are noticed that are not made through this server. `None`: nobody is promised anything about what is
     /// in this tree.
     fn leases(&self) -> Option<Watch> {

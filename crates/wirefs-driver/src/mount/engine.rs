@@ -211,7 +211,9 @@ impl Engine {
             }
         }
         if let Some(server) = here {
-            reading.hand_over();
+            if !server.says_before_waiting() {
+                reading.hand_over();
+            }
             server.flush(self.helpers_max);
         }
         result

@@ -39,6 +39,10 @@ impl Shared {
     pub(super) fn work_through(self: &Arc<Self>, task: Task) {
         let mut next = Some(task);
         while let Some(task) = next {
+            if (task.job.order, task.job.weight) != (Order::Free, Weight::Quick) {
+                // It takes longer than another thread takes to wake.
+                wirefs_fuse::before_waiting();
+            }
             let mut effects = self.carry_out(task, Patience::Wire);
             let follows = effects.tasks.iter().position(|task| task.job.weight == Weight::Quick);
             next = follows.map(|at| effects.tasks.swap_remove(at));

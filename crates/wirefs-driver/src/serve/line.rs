@@ -256,6 +256,10 @@ impl Direct for Way {
         }
     }
 
+    fn says_before_waiting(&self) -> bool {
+        self.0.upgrade().is_some_and(|line| line.shared.says_before_waiting)
+    }
+
     fn hear_with(&self, hear: Hear) {
         let Some(line) = self.0.upgrade() else { return };
         // Held all the while, so that nothing overtakes what has come.

@@ -31,6 +31,8 @@ pub(super) struct Shared {
     changed: Condvar,
     /// Whether clients may be promised anything; never changes once there are some.
     leases: AtomicBool,
+    /// Whether the tree says so before it waits.
+    pub(super) says_before_waiting: bool,
     /// Held while that is done which comes before leasing.
     preparing: Mutex<()>,
     pub(super) pool: Pool,
@@ -47,6 +49,7 @@ impl Shared {
         let ledgers = options.ledger.clone().map(|dir| Ledgers::new(dir, options.boot));
         let sessions = keeping_notes(Sessions::new(options.boot), &options);
         Shared {
+            says_before_waiting: tree.before_waiting(wirefs_fuse::before_waiting),
             tree,
             started: Instant::now(),
             core: Mutex::new(Core::new(sessions, ledgers)),

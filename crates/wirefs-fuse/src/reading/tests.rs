@@ -58,3 +58,23 @@ fn who_waits_for_something_else_is_not_looked_for() {
     assert!(!looking.is_worth_it());
     assert_eq!(play(&mut looking, std::iter::repeat_n(SOON, 10)), (9, 9), "this cost one that came shortly");
 }
+
+#[test]
+fn who_says_that_it_waits_lets_another_read_once_for_each_request() {
+    let turns = Arc::new(Turns::new());
+    let begin = || {
+        let (turn, _) = turns.begin(None);
+        HELD.set(Some((Arc::clone(&turns), turn)));
+        turn
+    };
+    before_waiting();
+    let first = begin();
+    assert!(!turns.lock().is_free());
+    before_waiting();
+    assert!(turns.lock().is_free());
+    // Another thread has the turn meanwhile.
+    let (second, _) = std::thread::scope(|scope| scope.spawn(|| turns.begin(None)).join().unwrap());
+    assert_ne!(first, second);
+    before_waiting();
+    assert_eq!(turns.lock().turn, Some(second), "it is not this thread's to give away");
+}

@@ -33,6 +33,7 @@ impl Commons {
             if self.is_over() || Instant::now() >= end {
                 return (desk, false);
             }
+            self.echo.shared().tell_waiting();
             desk = self.changed.wait_timeout(desk, PAUSE_MAX).unwrap_or_else(PoisonError::into_inner).0;
         }
         (desk, true)
@@ -193,6 +194,10 @@ impl BlockStore for CommonStore {
     fn room(&self) -> Room {
         let room = self.commons.echo.room();
         Room { blocks_free: self.commons.desk().machine.room().min(room.blocks_free), ..room }
+    }
+
+    fn before_waiting(&self, tell: fn()) -> bool {
+        self.commons.echo.before_waiting(tell)
     }
 
     fn turns(&self) -> Option<&dyn Turns> {

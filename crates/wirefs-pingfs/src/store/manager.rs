@@ -24,6 +24,7 @@ impl EchoStore {
     fn rest<'a>(&'a self, core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
         let rest = core.circuit.rest(Zeal::Full);
         drop(core);
+        self.shared().tell_waiting();
         // Another who waits may take what wakes this one.
         let most = if self.shared().driver_count() > 1 { SHARED_WAIT_MAX } else { WAIT_MAX };
         rest.wait(None, Duration::ZERO, most);
@@ -320,6 +321,10 @@ impl BlockStore for EchoStore {
             core = self.pass(core);
         }
         Ok(())
+    }
+
+    fn before_waiting(&self, tell: fn()) -> bool {
+        self.shared().before_waiting(tell)
     }
 
     /// Waits for a while where no host answers.

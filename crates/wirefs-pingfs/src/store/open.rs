@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicUsize};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use ring::rand::{SecureRandom, SystemRandom};
@@ -285,6 +285,7 @@ fn start(
         drivers: AtomicUsize::new(0),
         is_over: AtomicBool::new(false),
         bell,
+        before_waiting: OnceLock::new(),
     });
     let kept = Arc::clone(&shared);
     let keeper = std::thread::Builder::new()

@@ -1,10 +1,13 @@
 //! Blocks live in packets, are read, and end.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use wirefs_blocks::store::{BlockStore, Lost, StoreFault, Wanted};
 use wirefs_echo::Redundancy;
+use wirefs_lab::{Lab, LinkProfile};
 use wirefs_pingfs::options::Honesty;
 
 use crate::site::{LOOPBACK, LOOPBACK_6, check, content, id, keep, on_a_host, open, read};
@@ -145,4 +148,27 @@ fn status_tells_how_old_the_oldest_block_is() {
         let oldest = store.status().oldest.unwrap();
         assert!(oldest > Duration::ZERO && oldest <= store.status().up);
     });
+}
+
+#[test]
+fn who_waits_for_a_packet_that_is_far_says_so_before() {
+    static SAID: AtomicUsize = AtomicUsize::new(0);
+    let lab = Lab::new("says").unwrap();
+    let [near, far] = ["near", "far"].map(|name| lab.host(name).unwrap());
+    let link = lab.link(&near, &far, LinkProfile::rtt(Duration::from_millis(40))).unwrap();
+    let address = SocketAddr::from((link.address_b(), 0));
+    let read_until_said = || {
+        let store = open(&[address], |_| {});
+        keep(&store, 1..=1, 500);
+        assert!(store.before_waiting(|| {
+            SAID.fetch_add(1, Ordering::SeqCst);
+        }));
+        // Whoever reads in the moment in which it comes by waits for nothing.
+        let end = Instant::now() + Duration::from_secs(60);
+        while SAID.load(Ordering::SeqCst) == 0 {
+            assert!(Instant::now() < end, "nobody said so");
+            check(&store, [1], 500);
+        }
+    };
+    near.run(read_until_said).unwrap();
 }

@@ -256,6 +256,14 @@ fn client_that_hears_no_more_loses_its_connection_and_a_new_one_resumes() {
 }
 
 #[test]
+fn client_learns_whether_the_tree_says_that_it_waits() {
+    let (server, _script) = server();
+    let client = Joined::new(&server, 1);
+    assert!(client.way.says_before_waiting());
+    server.stop();
+}
+
+#[test]
 fn server_that_stops_ends_the_line() {
     let (server, _script) = server();
     let client = Joined::new(&server, 1);

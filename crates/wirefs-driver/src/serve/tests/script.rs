@@ -202,6 +202,10 @@ impl Tree for Script {
         }
     }
 
+    fn before_waiting(&self, _: fn()) -> bool {
+        true
+    }
+
     fn leases(&self) -> Option<Watch> {
         Some(Watch::Filesystem)
     }
