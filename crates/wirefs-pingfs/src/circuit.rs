@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use wirefs_echo::{Echo, HostId, Time, Verdict};
+use wirefs_echo::{BlockId, Echo, HostId, Time, Verdict};
 use wirefs_raw::limits::BATCH_PACKETS_MAX;
 use wirefs_raw::{Arrivals, Batch, EchoSocket, RawError, Sequence};
 
-use crate::limits::IDLE_RATE;
+use crate::limits::{IDLE_RATE, KEEPER_PAUSE_MIN, QUIET_LAP_SECS, QUIET_RATE};
 use crate::survey::Survey;
 
 /// Why the circuit is turned.
@@ -21,6 +22,27 @@ pub(crate) enum Zeal {
     Next(usize),
     /// Nobody waits: packets of near hosts keep as well in the receive buffer for a moment.
     Idle,
+    /// Nobody has waited for a while: they keep there for longer.
+    Quiet,
+}
+
+impl Zeal {
+    /// How many packets a second to take from a near host that has so many; `None`: as many as there are.
+    fn rate(self, packets: u64) -> Option<u32> {
+        match self {
+            Zeal::Full | Zeal::Next(_) => None,
+            Zeal::Idle => Some(IDLE_RATE),
+            Zeal::Quiet => {
+                let needed = u32::try_from(packets / QUIET_LAP_SECS).unwrap_or(u32::MAX);
+                Some(needed.clamp(QUIET_RATE, IDLE_RATE))
+            }
+        }
+    }
+
+    /// Whether nobody waits.
+    fn is_idle(self) -> bool {
+        matches!(self, Zeal::Idle | Zeal::Quiet)
+    }
 }
 
 /// The way to one host.
@@ -33,6 +55,8 @@ pub(crate) struct Way {
     pub(crate) is_gone: bool,
     pub(crate) traffic: Traffic,
     batch: Batch,
+    /// When what is in the batch came, where it was only looked into.
+    glanced: Option<Time>,
     /// Until then nothing is taken from a near host while nobody waits.
     rests_until: Time,
     /// Whether the machine lets nothing be received until its next deadline.
@@ -58,6 +82,7 @@ impl Way {
             is_gone: false,
             traffic: Traffic::default(),
             batch: Batch::new(packet_bytes),
+            glanced: None,
             rests_until: Time::default(),
             is_held: false,
         }
@@ -71,6 +96,20 @@ impl Way {
             self.traffic.too_large += departures.too_large as u64;
         }
         Ok(self.batch.is_sent())
+    }
+
+    /// Has the machine take what came into the batch, `late` ago, and sends it on.
+    fn exchange(&mut self, echo: &mut Echo, now: Time, host: HostId, late: Duration) -> Result<(), RawError> {
+        let traffic = &mut self.traffic;
+        self.batch.exchange(|packet, waited| {
+            traffic.received_packets += 1;
+            traffic.received_bytes += packet.len() as u64;
+            match echo.receive(now, host, waited + late, packet) {
+                Verdict::Resend(number) => Some(Sequence(number)),
+                Verdict::Absorb => None,
+            }
+        });
+        self.flush().map(drop)
     }
 }
 
@@ -124,17 +163,54 @@ impl Circuit {
         Ok(count)
     }
 
+    /// Receives of each near host at most so many packets and shows the blocks in them. Whoever turns the circuit next sends them on,
+    /// and is to do so within a millisecond: until then they count as if they had waited in the receive buffer.
+    ///
+    /// # Errors
+    /// A socket is broken.
+    pub(crate) fn glance(
+        &mut self,
+        most: usize,
+        mut show: impl FnMut(BlockId, Bytes),
+    ) -> Result<(), RawError> {
+        let now = self.now();
+        let echo = &mut self.echo;
+        let mut copy = Vec::new();
+        for (number, way) in self.ways.iter_mut().enumerate() {
+            let host = HostId(number as u8);
+            if way.is_gone || !way.is_near || way.glanced.is_some() || !way.batch.is_sent() {
+                continue;
+            }
+            let most = echo.allowance(now, host).min(most);
+            if most == 0 || way.socket.receive(&mut way.batch, most)?.replies == 0 {
+                continue;
+            }
+            way.glanced = Some(now);
+            way.batch.look(|packet| {
+                copy.clear();
+                copy.extend_from_slice(packet);
+                if let Some((id, block)) = echo.glance(host, &mut copy) {
+                    show(id, block);
+                }
+            });
+        }
+        Ok(())
+    }
+
     fn receive(&mut self, number: usize, zeal: Zeal) -> Result<usize, RawError> {
         let now = self.now();
         let (host, echo) = (HostId(number as u8), &mut self.echo);
         let Some(way) = self.ways.get_mut(number).filter(|way| !way.is_gone) else { return Ok(0) };
+        if let Some(came) = way.glanced.take() {
+            way.exchange(echo, now, host, now - came)?;
+        }
         way.is_gone = echo.status(host).is_some_and(|host| host.is_draining && host.packets == 0);
-        if !way.flush()? || (zeal == Zeal::Idle && way.is_near && now < way.rests_until) {
+        if !way.flush()? || (zeal.is_idle() && way.is_near && now < way.rests_until) {
             return Ok(0);
         }
         let wanted = match zeal {
             Zeal::Next(most) if way.is_near => most.min(BATCH_PACKETS_MAX),
-            Zeal::Next(_) | Zeal::Full | Zeal::Idle => BATCH_PACKETS_MAX,
+            Zeal::Next(_) | Zeal::Full | Zeal::Idle | Zeal::Quiet => BATCH_PACKETS_MAX,
         };
         let most = echo.allowance(now, host).min(wanted);
         way.is_held = most == 0;
@@ -143,21 +219,13 @@ impl Circuit {
         }
         let Arrivals { replies, is_drained, .. } = way.socket.receive(&mut way.batch, most)?;
         let now = Time(u64::try_from(self.begun.elapsed().as_nanos()).unwrap_or(u64::MAX));
-        let traffic = &mut way.traffic;
-        way.batch.exchange(|packet, waited| {
-            traffic.received_packets += 1;
-            traffic.received_bytes += packet.len() as u64;
-            match echo.receive(now, host, waited, packet) {
-                Verdict::Resend(number) => Some(Sequence(number)),
-                Verdict::Absorb => None,
-            }
-        });
-        way.flush()?;
+        way.exchange(echo, now, host, Duration::ZERO)?;
         if is_drained {
             echo.drained(now, host);
         }
-        if zeal == Zeal::Idle && way.is_near {
-            way.rests_until = now + Duration::from_secs(1) * replies as u32 / IDLE_RATE;
+        let packets = echo.status(host).map_or(0, |host| host.packets);
+        if let Some(rate) = zeal.rate(packets).filter(|_| way.is_near) {
+            way.rests_until = now + Duration::from_secs(1) * replies as u32 / rate;
         }
         Ok(replies)
     }
@@ -186,7 +254,11 @@ impl Circuit {
         let mut until = self.echo.deadline() - now;
         let mut sockets = Vec::with_capacity(self.ways.len());
         for way in self.ways.iter().filter(|way| !way.is_gone) {
-            if zeal == Zeal::Idle && way.is_near && way.rests_until > now {
+            if zeal == Zeal::Idle && way.is_near {
+                // What a reader looks into meanwhile is sent on no later than this.
+                until = until.min(KEEPER_PAUSE_MIN);
+            }
+            if zeal.is_idle() && way.is_near && way.rests_until > now {
                 until = until.min(way.rests_until - now);
             } else if way.batch.is_sent() && !way.is_held {
                 sockets.push(Arc::clone(&way.socket));

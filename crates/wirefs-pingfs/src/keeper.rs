@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::circuit::Zeal;
-use crate::limits::{KEEPER_PAUSE_MIN, STAND_BACK};
+use crate::limits::{KEEPER_PAUSE_MIN, QUIET_AFTER, QUIET_PAUSE_MIN, STAND_BACK};
 use crate::store::Shared;
 
 /// The longest that the keeper leaves the circuit alone: below what the machine takes for a stop.
@@ -25,13 +25,17 @@ pub(crate) fn run(shared: &Arc<Shared>) {
         if shared.driver_count() > 0 {
             continue;
         }
-        let count = core.turn(Zeal::Idle);
         let is_all_near = core.circuit.ways.iter().all(|way| way.is_near || way.is_gone);
+        let is_quiet = core.stirred.elapsed() >= QUIET_AFTER;
+        let zeal = if is_quiet { Zeal::Quiet } else { Zeal::Idle };
+        let count = core.turn(zeal);
         let is_broken = core.broken.is_some();
-        let rest = core.circuit.rest(Zeal::Idle);
+        let rest = core.circuit.rest(zeal);
+        core.is_quiet = is_quiet;
         drop(core);
         let least = match (is_all_near, is_broken, count) {
             (_, true, _) => PAUSE_MAX,
+            (true, false, _) if is_quiet => QUIET_PAUSE_MIN,
             (true, false, _) => KEEPER_PAUSE_MIN,
             (false, false, 0) => PAUSE_FAR_MIN,
             (false, false, _) => continue,

@@ -20,12 +20,22 @@ pub const RATE_MAX: u32 = 10_000;
 pub const RATE_MAX_LOOPBACK: u32 = 1_000_000;
 /// Packets a second that the keeper takes from a near host while nobody waits: they keep as well where they are.
 pub const IDLE_RATE: u32 = 20_000;
+/// Nobody has asked for anything for so long: the keeper takes its time with near hosts.
+pub const QUIET_AFTER: Duration = Duration::from_secs(1);
+/// Packets a second that it takes from a near host then, at least.
+pub const QUIET_RATE: u32 = 1_000;
+/// For so long a packet waits for its turn then, where that rate is too low for it.
+pub const QUIET_LAP_SECS: u64 = 2;
+/// And it looks no more often than this.
+pub const QUIET_PAUSE_MIN: Duration = Duration::from_millis(50);
 /// The keeper looks at near hosts no more often than this.
 pub const KEEPER_PAUSE_MIN: Duration = Duration::from_millis(1);
 /// For so long the keeper stands back while others turn the circuit, before it looks again.
 pub const STAND_BACK: Duration = Duration::from_millis(1);
 /// Packets of a near host that whoever waits takes at first, and twice as many each time that what is wanted was not among them.
 pub const NEXT_PACKETS: usize = 4;
+/// Packets of a near host that are looked into before any is sent on.
+pub const GLANCE_PACKETS: usize = 16;
 /// Whoever waits looks up at the latest after this.
 pub const WAIT_MAX: Duration = Duration::from_millis(20);
 /// The same where several wait, since one takes what wakes another.

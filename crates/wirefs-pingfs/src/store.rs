@@ -25,6 +25,8 @@ use crate::waiting::{Ticket, Waiting};
 
 pub use open::OpenError;
 
+const SOCKET_FAILED: &str = "a raw socket failed";
+
 /// A block store whose blocks are in echo packets. Dropping it is the end of all blocks.
 pub struct EchoStore {
     shared: Arc<Shared>,
@@ -61,6 +63,10 @@ pub(crate) struct Core {
     pub(crate) root: Option<BlockId>,
     /// Blocks reported lost and not found again.
     pub(crate) lost_count: u64,
+    /// When somebody asked for something last.
+    pub(crate) stirred: Instant,
+    /// The keeper sleeps for longer than usual.
+    pub(crate) is_quiet: bool,
     /// Why the store works no more.
     pub(crate) broken: Option<&'static str>,
 }
@@ -140,7 +146,7 @@ impl Core {
         let count = match self.circuit.turn(zeal) {
             Ok(count) => count,
             Err(_) => {
-                self.broken = Some("a raw socket failed");
+                self.broken = Some(SOCKET_FAILED);
                 0
             }
         };
@@ -149,6 +155,21 @@ impl Core {
         self.recent.expire(now);
         self.overheard.expire(now);
         count
+    }
+
+    /// Looks into the next packets of near hosts, at most so many, for what somebody waits for.
+    pub(crate) fn glance(&mut self, most: usize) {
+        let mut seen = Vec::new();
+        if self.broken.is_none() && self.circuit.glance(most, |id, block| seen.push((id, block))).is_err() {
+            self.broken = Some(SOCKET_FAILED);
+        }
+        let until = (!seen.is_empty()).then(|| self.kept_until());
+        for ((id, block), until) in seen.into_iter().zip(until.into_iter().cycle()) {
+            if let Some(id) = unpacked(id) {
+                self.overheard.put(id, &block, until);
+                self.waiting.came(id, &Ok(block));
+            }
+        }
     }
 
     /// Hears what the machine tells.
@@ -207,6 +228,12 @@ impl Core {
     pub(crate) fn at_hand(&self, id: BlockId) -> Option<bytes::Bytes> {
         let now = Instant::now();
         self.recent.find(id, now).or_else(|| self.overheard.find(id, now))
+    }
+
+    /// Somebody asks for something. True: the keeper is to be woken.
+    pub(crate) fn stir(&mut self) -> bool {
+        self.stirred = Instant::now();
+        std::mem::take(&mut self.is_quiet)
     }
 
     /// Somebody begins to wait for these.

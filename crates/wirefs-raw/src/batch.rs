@@ -92,6 +92,14 @@ impl Batch {
         }
     }
 
+    /// Shows the payload of each packet that arrived, as often as wanted; [`exchange`](Batch::exchange) shows them as well.
+    pub fn look(&self, mut show: impl FnMut(&[u8])) {
+        for packet in self.packets.iter().filter(|packet| matches!(packet.fate, Fate::Arrived { .. })) {
+            let payload = packet.message.start + ECHO_HEADER_BYTES..packet.message.end;
+            show(self.arena.get(payload).unwrap_or_default());
+        }
+    }
+
     /// Adds a packet to be sent: `write` gets room for its payload and says how many bytes of it to send, or none.
     /// Returns whether one was added; a full batch adds none and does not call.
     pub fn push(&mut self, write: impl FnOnce(&mut [u8]) -> Option<(usize, Sequence)>) -> bool {

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use wirefs_op::Time;
 
 use super::{Echo, Known, Output, Root, Verdict, drain, send};
+use crate::block::BlockId;
 use crate::host::{Host, HostId, Reply};
 use crate::index::{self, Entry, Index, Lane};
 use crate::outbox::Item;
@@ -72,6 +73,24 @@ impl Echo {
                 self.receive_piece(&Arrival { now, host, reply, piece, copies }, packet)
             }
         }
+    }
+
+    /// Looks into a packet that came from a host and is to be [received](Echo::receive) in a moment: the block in it. `copy`: its
+    /// payload, which is changed. None where it is no block of its own, was back already, or no index knows it.
+    ///
+    /// # Cost
+    /// One pass to open, and a copy of the block.
+    ///
+    /// # Guarantee
+    /// It changes nothing, whatever the packet is.
+    pub fn glance(&mut self, host: HostId, copy: &mut [u8]) -> Option<(BlockId, Bytes)> {
+        let (sequence, head) = self.sealer.open(host, copy).ok()?;
+        let (Cargo::Piece(piece), Known::Index(index)) = (head.cargo, &mut self.known) else { return None };
+        let newest = self.hosts.get(usize::from(host.0))?.line.newest()?;
+        let out = Lane::Out { host, low: index::low_half(sequence) };
+        let is_out =
+            index.find(piece.id)?.lane(piece.lane) == Some(out) && index::is_recent(sequence, newest);
+        (is_out && self.shape.is_copies()).then(|| (piece.id, Bytes::copy_from_slice(packet::body(copy))))
     }
 
     fn receive_ballast(&mut self, now: Time, host: HostId, reply: Reply) {

@@ -184,3 +184,31 @@ fn dropped_block_never_comes_back_however_late_its_packets_are() {
         assert_eq!(world.echo.status(HostId(0)).unwrap().packets, 0);
     }
 }
+
+#[test]
+fn glance_shows_blocks_of_packets_that_are_out_and_changes_nothing() {
+    let (mut world, taken) = tapped(Keep::Index, true);
+    let before = (world.echo.counters(), world.echo.capacity());
+    // Of what was heard on the way, all but the packets of the last lap are back already.
+    let shown: Vec<_> = taken
+        .iter()
+        .filter_map(|packet| world.echo.glance(HostId(host_of(packet) as u8), &mut packet.clone()))
+        .collect();
+    assert!(!shown.is_empty() && shown.len() <= 2 * BLOCKS as usize, "{} packets", shown.len());
+    for (shown_id, block) in &shown {
+        let number = (0..BLOCKS).find(|number| id(*number) == *shown_id).expect("one of ours");
+        assert_eq!(*block, content(number, 300));
+    }
+    for packet in &taken {
+        let mut damaged = packet.clone();
+        *damaged.last_mut().unwrap() ^= 1;
+        assert_eq!(world.echo.glance(HostId(host_of(packet) as u8), &mut damaged), None);
+        assert_eq!(world.echo.glance(HostId(63), &mut packet.clone()), None);
+    }
+    assert_eq!((world.echo.counters(), world.echo.capacity()), before);
+    assert_unharmed(&mut world, Refused::default());
+    (0..BLOCKS).for_each(|number| world.echo.drop_block(world.now, id(number)).unwrap());
+    let is_shown =
+        |packet: &Vec<u8>| world.echo.glance(HostId(host_of(packet) as u8), &mut packet.clone()).is_some();
+    assert!(!taken.iter().any(is_shown), "a block that was dropped is none");
+}

@@ -12,8 +12,8 @@ use wirefs_echo::{Distance, Refusal};
 use super::{Core, EchoStore, packed, unpacked};
 use crate::circuit::Zeal;
 use crate::limits::{
-    ACCEPT_TRIES_MAX, GRACE, NEXT_PACKETS, RETRIEVE_WAIT, ROOM_WAIT, SHARED_WAIT_MAX, SILENCE_WAIT,
-    SYNC_WAIT, WAIT_MAX,
+    ACCEPT_TRIES_MAX, GLANCE_PACKETS, GRACE, NEXT_PACKETS, RETRIEVE_WAIT, ROOM_WAIT, SHARED_WAIT_MAX,
+    SILENCE_WAIT, SYNC_WAIT, WAIT_MAX,
 };
 use crate::waiting::{Came, Ticket};
 
@@ -199,9 +199,15 @@ impl EchoStore {
         let grace_end = Instant::now() + GRACE;
         let mut core = self.shared().lock();
         let mut next = NEXT_PACKETS;
+        let mut may_glance = true;
         loop {
             Self::ask(&mut core, &mut unasked);
             let mut came = core.waiting.take(ticket);
+            if came.is_empty() && std::mem::take(&mut may_glance) {
+                // To send packets on takes several times as long as to look into them.
+                core.glance(GLANCE_PACKETS);
+                came = core.waiting.take(ticket);
+            }
             // What is here already needs no turn.
             let count = if came.is_empty() { core.turn(Zeal::Next(next)) } else { 0 };
             next = next.saturating_mul(2);
@@ -255,6 +261,7 @@ impl BlockStore for EchoStore {
             }
         }
         core.turn(Zeal::Full);
+        core.stir();
         drop(core);
         // Copies follow within a lap; nobody else may be there to send them.
         self.shared().ring();
@@ -265,7 +272,13 @@ impl BlockStore for EchoStore {
         let _driving = self.shared().drive();
         let mut lacking = wanted.ids.clone();
         let all: BTreeSet<BlockId> = wanted.ids.union(&wanted.hints).copied().collect();
-        let ticket = self.shared().lock().begin_to_wait(all.clone());
+        let (ticket, wakes) = {
+            let mut core = self.shared().lock();
+            (core.begin_to_wait(all.clone()), core.stir())
+        };
+        if wakes {
+            self.shared().ring();
+        }
         self.wait_for(ticket, all, &mut lacking, deliver);
         for id in lacking {
             deliver(id, Err(Lost));

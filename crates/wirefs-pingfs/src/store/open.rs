@@ -280,6 +280,8 @@ fn start(
             doubt: Doubt::default(),
             root: None,
             lost_count: 0,
+            stirred: Instant::now(),
+            is_quiet: false,
             broken: None,
         }),
         drivers: AtomicUsize::new(0),

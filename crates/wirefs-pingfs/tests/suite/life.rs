@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use wirefs_blocks::store::{BlockStore, Lost, StoreFault, Wanted};
 use wirefs_echo::Redundancy;
 use wirefs_lab::{Lab, LinkProfile};
+use wirefs_pingfs::limits::QUIET_PAUSE_MIN;
 use wirefs_pingfs::options::Honesty;
 
 use crate::site::{LOOPBACK, LOOPBACK_6, check, content, id, keep, on_a_host, open, read};
@@ -171,4 +172,43 @@ fn who_waits_for_a_packet_that_is_far_says_so_before() {
         }
     };
     near.run(read_until_said).unwrap();
+}
+
+#[test]
+fn packets_that_a_reader_looked_into_go_on_and_come_again() {
+    on_a_host("glanced", || {
+        for redundancy in [Redundancy::Copies(1), Redundancy::Copies(3)] {
+            let store = open(&[LOOPBACK, LOOPBACK_6], |options| options.redundancy = redundancy);
+            keep(&store, 1..=8, 700);
+            for _ in 0..300 {
+                (1..=8).for_each(|number| check(&store, [number], 700));
+            }
+            let begun = store.status().counters.circulated;
+            circulate(&store, 100);
+            let status = store.status();
+            assert!(status.counters.circulated > begun && status.blocks_lost == 0, "{status:?}");
+            assert_eq!(status.counters.refused, Default::default());
+        }
+    });
+}
+
+#[test]
+fn store_that_nobody_uses_goes_round_slowly_and_wakes_for_who_asks() {
+    on_a_host("quiet", || {
+        let store = open(&[LOOPBACK], |_| {});
+        keep(&store, 1..=3, 700);
+        // Each of its few packets once for each look of the keeper, which are at most so many.
+        let looks_max = |span: Duration| span.as_nanos() / QUIET_PAUSE_MIN.as_nanos() + 2;
+        let end = Instant::now() + Duration::from_secs(60);
+        loop {
+            let (begun, before) = (Instant::now(), store.status().counters.circulated);
+            circulate(&store, 12);
+            let round = (store.status().counters.circulated - before).div_ceil(3);
+            if u128::from(round) <= looks_max(begun.elapsed()) {
+                break;
+            }
+            assert!(Instant::now() < end, "{:?}", store.status());
+        }
+        check(&store, 1..=3, 700);
+    });
 }

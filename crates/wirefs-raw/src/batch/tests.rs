@@ -35,6 +35,11 @@ fn exchange_shows_each_arrival_once_and_sends_those_that_are_wanted() {
     batch.note(Some((MESSAGE_AT, ECHO_HEADER_BYTES + 5)), waited);
     batch.note(None, waited);
     batch.note(Some((MESSAGE_AT, ECHO_HEADER_BYTES)), waited);
+    for _ in 0..2 {
+        let mut looked_at = Vec::new();
+        batch.look(|payload| looked_at.push(payload.len()));
+        assert_eq!(looked_at, [5, 0]);
+    }
     let mut seen = Vec::new();
     batch.exchange(|payload, waited| {
         seen.push((payload.to_vec(), waited));
@@ -42,6 +47,7 @@ fn exchange_shows_each_arrival_once_and_sends_those_that_are_wanted() {
     });
     assert_eq!(seen, [(vec![0; 5], waited), (vec![], waited)]);
     batch.exchange(|_, _| unreachable!("all were shown"));
+    batch.look(|_| unreachable!("all were taken"));
     let mut ranges = std::array::from_fn(|_| 0..0);
     assert_eq!(batch.leaving(&mut ranges), 1);
     let mut written = 0;
