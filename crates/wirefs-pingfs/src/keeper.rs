@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use wirefs_raw::limits::BATCH_PACKETS_MAX;
+
 use crate::circuit::Zeal;
 use crate::limits::{KEEPER_PAUSE_MIN, QUIET_AFTER, QUIET_PAUSE_MIN, STAND_BACK};
 use crate::store::Shared;
@@ -35,7 +37,8 @@ pub(crate) fn run(shared: &Arc<Shared>) {
         drop(core);
         let least = match (is_all_near, is_broken, count) {
             (_, true, _) => PAUSE_MAX,
-            (true, false, _) if is_quiet => QUIET_PAUSE_MIN,
+            // A full batch rests for as long as the rate says.
+            (true, false, count) if is_quiet && count < BATCH_PACKETS_MAX => QUIET_PAUSE_MIN,
             (true, false, _) => KEEPER_PAUSE_MIN,
             (false, false, 0) => PAUSE_FAR_MIN,
             (false, false, _) => continue,
