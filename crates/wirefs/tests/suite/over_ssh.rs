@@ -29,6 +29,7 @@ fn a_login_serves_its_directory_through_standard_input_and_output() {
     assert_eq!(world.read("logins"), "me@host\n");
     assert_eq!(world.read("mnt/a"), "far away\n");
     world.write("mnt/b", "new\n");
+    world.wirefs(&["sync", "mnt"]).succeeds();
     assert_eq!(world.read("export/project/b"), "new\n");
     assert_eq!(world.status()["carrier"], "ssh");
     world.wirefs(&["umount", "mnt"]).succeeds();

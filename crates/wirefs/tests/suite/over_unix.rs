@@ -48,6 +48,7 @@ fn a_server_with_clients_ends_on_sigterm_and_a_new_one_takes_over() {
     let _next = world.serve(&["--listen", &world.url()]);
     wait_for("the mount to connect again", || world.status()["connected"] == true);
     world.write("mnt/b", "new\n");
+    world.wirefs(&["sync", "mnt"]).succeeds();
     assert_eq!(world.read("export/b"), "new\n");
     world.wirefs(&["umount", "mnt"]).succeeds();
 }
