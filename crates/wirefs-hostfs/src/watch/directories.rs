@@ -70,7 +70,9 @@ impl Table {
     fn remove(&mut self, number: i32) -> Option<Watched> {
         let watched = self.by_number.remove(&number)?;
         self.numbers.remove(&watched.id);
-        if let Some(handle) = &watched.handle {
+        if let Some(handle) =
+            watched.handle.as_ref().filter(|handle| self.handles.get(handle) == Some(&number))
+        {
             self.handles.remove(handle);
         }
         Some(watched)
@@ -155,6 +157,10 @@ impl Directories {
         let mut table = self.table();
         if table.numbers.contains_key(&id) {
             return true;
+        }
+        // Of a disk and its copy, both mounted, events could not be told apart.
+        if handle.as_ref().is_some_and(|handle| table.handles.contains_key(handle)) {
+            return false;
         }
         let watched = table.by_number.len();
         if watched >= self.watches_max {

@@ -89,6 +89,7 @@ impl News {
             let (source, sweep) = (&self.source, &mut self.sweep);
             events::reports(self.bytes.get(..length).unwrap_or_default(), self.own, |report| match report {
                 None => is_lost = true,
+                Some(Report { object: None, place: None, is_own: false, .. }) => is_lost = true,
                 Some(report) => {
                     // One that a directory was moved onto has no event of its own.
                     if report.mask & libc::FAN_ONDIR != 0 && report.mask & libc::FAN_MOVED_TO != 0 {
