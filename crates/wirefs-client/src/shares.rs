@@ -7,14 +7,49 @@ use wirefs_op::Time;
 const SPAN: Duration = Duration::from_millis(100);
 /// So long a measure counts: a connection that was slow once is tried again.
 const MEMORY: Duration = Duration::from_secs(10);
+/// The first measure is taken as soon as it has brought so much, in bytes, and told more exactly by whatever else comes in that span.
+const FIRST_BYTES: u64 = 128 * 1024;
+
+/// How fast a connection is, in bytes per second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rate {
+    /// Nothing was measured of late.
+    Unknown,
+    /// By what it brought within less than a span: a burst, perhaps.
+    Presumed(u64),
+    /// By what it brought in whole spans.
+    Measured(u64),
+}
+
+impl Rate {
+    fn known(self) -> Option<u64> {
+        match self {
+            Rate::Unknown => None,
+            Rate::Presumed(rate) | Rate::Measured(rate) => Some(rate),
+        }
+    }
+
+    /// Whether a connection that owes so much may be asked for so much more. Who reads in sequence waits for what a slow one was asked
+    /// for, so it is asked for little until it has shown how fast it is: one thing, and then what would come within a span.
+    fn may_be_asked(self, to_come: u64, more: u64) -> bool {
+        let owed = u128::from(to_come) + u128::from(more);
+        match self {
+            Rate::Unknown => to_come == 0,
+            Rate::Presumed(rate) => {
+                to_come == 0 || owed * 1_000_000_000 <= u128::from(rate) * SPAN.as_nanos()
+            }
+            Rate::Measured(_) => true,
+        }
+    }
+}
 
 /// One connection's rate, while something was to come over it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Share {
     since: Time,
     bytes: u64,
-    /// Bytes per second, and when that was measured.
-    rate: Option<(u64, Time)>,
+    /// And when that was measured.
+    rate: Option<(Rate, Time)>,
 }
 
 impl Share {
@@ -29,35 +64,43 @@ impl Share {
     pub(crate) fn brings(&mut self, now: Time, bytes: usize) {
         self.bytes += bytes as u64;
         let span = now.since(self.since);
-        if span < SPAN {
-            return;
-        }
         let fresh = u128::from(self.bytes) * 1_000_000_000 / span.as_nanos().max(1);
         let fresh = u64::try_from(fresh).unwrap_or(u64::MAX);
-        // One span alone may have met another one's burst.
-        let rate = self.rate(now).map_or(fresh, |before| before / 2 + fresh / 2);
-        self.rate = Some((rate, now));
+        match self.rate(now) {
+            // One span alone may have met another one's burst.
+            Rate::Measured(before) if span >= SPAN => self.measured(now, before / 2 + fresh / 2),
+            Rate::Unknown | Rate::Presumed(_) if span >= SPAN => self.measured(now, fresh),
+            Rate::Unknown | Rate::Presumed(_) if self.bytes >= FIRST_BYTES => {
+                self.rate = Some((Rate::Presumed(fresh), now));
+            }
+            Rate::Unknown | Rate::Presumed(_) | Rate::Measured(_) => {}
+        }
+    }
+
+    fn measured(&mut self, now: Time, rate: u64) {
+        self.rate = Some((Rate::Measured(rate), now));
         (self.since, self.bytes) = (now, 0);
     }
 
-    /// Bytes per second; `None` where nothing was measured of late.
-    pub(crate) fn rate(&self, now: Time) -> Option<u64> {
-        self.rate.filter(|(_, at)| now <= *at + MEMORY).map(|(rate, _)| rate)
+    pub(crate) fn rate(&self, now: Time) -> Rate {
+        self.rate.filter(|(_, at)| now <= *at + MEMORY).map_or(Rate::Unknown, |(rate, _)| rate)
     }
 }
 
 /// Which of these connections has brought what is still to come over it, and so much more, first: of those that take as long the
-/// first. Each comes with what is to come and its rate; one that was not measured counts as the fastest that was.
-pub(crate) fn soonest<K>(
-    connections: impl Iterator<Item = (K, u64, Option<u64>)> + Clone,
-    more: u64,
-) -> Option<K> {
-    let fastest = connections.clone().filter_map(|(.., rate)| rate).max().unwrap_or(1);
-    let span = |to_come: u64, rate: Option<u64>| {
-        let rate = rate.unwrap_or(fastest).max(1);
+/// first. Each comes with what is to come and its rate; one that was not measured counts as the fastest that was. The very first
+/// takes what the others may not be asked for yet.
+pub(crate) fn soonest<K>(connections: impl Iterator<Item = (K, u64, Rate)> + Clone, more: u64) -> Option<K> {
+    let fastest = connections.clone().filter_map(|(.., rate)| rate.known()).max().unwrap_or(1);
+    let span = |to_come: u64, rate: Rate| {
+        let rate = rate.known().unwrap_or(fastest).max(1);
         (u128::from(to_come) + u128::from(more)) * 1_000_000_000 / u128::from(rate)
     };
-    connections.min_by_key(|(_, to_come, rate)| span(*to_come, *rate)).map(|(key, ..)| key)
+    let asked = connections
+        .enumerate()
+        .filter(|(index, (_, to_come, rate))| *index == 0 || rate.may_be_asked(*to_come, more))
+        .map(|(_, connection)| connection);
+    asked.min_by_key(|(_, to_come, rate)| span(*to_come, *rate)).map(|(key, ..)| key)
 }
 
 #[cfg(test)]
