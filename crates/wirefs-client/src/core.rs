@@ -334,7 +334,9 @@ impl Client {
         };
         self.incoming.delivers(bytes as u64);
         let outstanding = self.requests.reply(tag, over, last, bytes)?;
-        self.data.brings(self.now, over, bytes);
+        if outstanding.is_bulk() {
+            self.data.brings(self.now, over, bytes, self.requests.bytes_to_come(over));
+        }
         self.measure(&outstanding, &reply, last);
         if over.is_none() {
             self.answered(outstanding.sent);

@@ -84,10 +84,12 @@ impl DataConnections {
         }
     }
 
-    /// Bytes of contents have come over a connection.
-    pub(crate) fn brings(&mut self, now: Time, over: Option<DataKey>, bytes: usize) {
-        if let Some(share) = self.share_mut(over).filter(|_| bytes > 0) {
-            share.brings(now, bytes);
+    /// Bytes of a read of much data have come over a connection, and so many are still to come over it.
+    pub(crate) fn brings(&mut self, now: Time, over: Option<DataKey>, bytes: usize, to_come: u64) {
+        let Some(share) = self.share_mut(over) else { return };
+        share.brings(now, bytes);
+        if to_come == 0 {
+            share.rests();
         }
     }
 }

@@ -46,7 +46,8 @@ impl Rate {
 /// One connection's rate, while something was to come over it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Share {
-    since: Time,
+    /// Since when it is measured; not while nothing is to come.
+    since: Option<Time>,
     bytes: u64,
     /// And when that was measured.
     rate: Option<(Rate, Time)>,
@@ -55,15 +56,21 @@ pub(crate) struct Share {
 impl Share {
     /// Something is asked over it, where so much is to come yet.
     pub(crate) fn asks(&mut self, now: Time, to_come: u64) {
-        if to_come == 0 {
-            (self.since, self.bytes) = (now, 0);
+        if to_come == 0 || self.since.is_none() {
+            (self.since, self.bytes) = (Some(now), 0);
         }
+    }
+
+    /// Nothing is to come over it.
+    pub(crate) fn rests(&mut self) {
+        self.since = None;
     }
 
     /// Bytes have come over it.
     pub(crate) fn brings(&mut self, now: Time, bytes: usize) {
+        let Some(since) = self.since else { return };
         self.bytes += bytes as u64;
-        let span = now.since(self.since);
+        let span = now.since(since);
         let fresh = u128::from(self.bytes) * 1_000_000_000 / span.as_nanos().max(1);
         let fresh = u64::try_from(fresh).unwrap_or(u64::MAX);
         match self.rate(now) {
@@ -79,7 +86,7 @@ impl Share {
 
     fn measured(&mut self, now: Time, rate: u64) {
         self.rate = Some((Rate::Measured(rate), now));
-        (self.since, self.bytes) = (now, 0);
+        (self.since, self.bytes) = (Some(now), 0);
     }
 
     pub(crate) fn rate(&self, now: Time) -> Rate {

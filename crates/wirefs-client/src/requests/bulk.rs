@@ -14,6 +14,13 @@ fn as_bulk(request: &Request) -> Option<&Tget> {
     }
 }
 
+impl Outstanding {
+    /// Whether it may go over a data connection.
+    pub(crate) fn is_bulk(&self) -> bool {
+        as_bulk(&self.request).is_some()
+    }
+}
+
 impl Requests {
     /// The request that is sent next, if it may go over a data connection.
     pub(crate) fn next_bulk(&self) -> Option<&Tget> {
@@ -29,7 +36,7 @@ impl Requests {
 
     /// Bytes of much-data reads that are still to come over a connection.
     pub(crate) fn bytes_to_come(&self, over: Option<DataKey>) -> u64 {
-        let bulk = self.over(over).filter(|outstanding| as_bulk(&outstanding.request).is_some());
+        let bulk = self.over(over).filter(|outstanding| outstanding.is_bulk());
         bulk.map(|outstanding| u64::from(outstanding.asked_bytes()).saturating_sub(outstanding.received))
             .sum()
     }

@@ -55,6 +55,22 @@ fn the_rate_is_that_of_the_time_in_which_something_was_to_come() {
 }
 
 #[test]
+fn what_comes_while_nothing_was_to_come_tells_nothing() {
+    let mut share = Share::default();
+    share.asks(ms(0), 0);
+    share.brings(ms(100), 100_000);
+    share.rests();
+    for second in 1..5 {
+        share.brings(ms(second * 1_000), 1_000);
+    }
+    assert_eq!(share.rate(ms(4_000)), Rate::Measured(1_000_000));
+    // What was sent without regard to shares is still to come.
+    share.asks(ms(5_000), MB);
+    share.brings(ms(5_100), 100_000);
+    assert_eq!(share.rate(ms(5_100)), Rate::Measured(1_000_000));
+}
+
+#[test]
 fn the_first_rate_is_that_of_the_first_bytes_until_a_span_has_passed() {
     let first = FIRST_BYTES as usize;
     let mut share = Share::default();
