@@ -11,6 +11,7 @@ use wirefs_raw::{Arrivals, Batch, EchoSocket, RawError, Sequence};
 
 use crate::limits::{IDLE_RATE, KEEPER_PAUSE_MIN, QUIET_LAP_SECS, QUIET_RATE};
 use crate::survey::Survey;
+use crate::tempo::{Taken, Tempo};
 
 /// Why the circuit is turned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +29,7 @@ pub(crate) enum Zeal {
 
 impl Zeal {
     /// How many packets a second to take from a near host that has so many; `None`: as many as there are.
-    fn rate(self, packets: u64) -> Option<u32> {
+    pub(crate) fn rate(self, packets: u64) -> Option<u32> {
         match self {
             Zeal::Full | Zeal::Next(_) => None,
             Zeal::Idle => Some(IDLE_RATE),
@@ -57,8 +58,8 @@ pub(crate) struct Way {
     batch: Batch,
     /// When what is in the batch came, where it was only looked into.
     glanced: Option<Time>,
-    /// Until then nothing is taken from a near host while nobody waits.
-    rests_until: Time,
+    /// Of a near host, while nobody waits.
+    pub(crate) tempo: Tempo,
     /// Whether the machine lets nothing be received until its next deadline.
     is_held: bool,
 }
@@ -83,7 +84,7 @@ impl Way {
             traffic: Traffic::default(),
             batch: Batch::new(packet_bytes),
             glanced: None,
-            rests_until: Time::default(),
+            tempo: Tempo::default(),
             is_held: false,
         }
     }
@@ -98,18 +99,29 @@ impl Way {
         Ok(self.batch.is_sent())
     }
 
-    /// Has the machine take what came into the batch, `late` ago, and sends it on.
-    fn exchange(&mut self, echo: &mut Echo, now: Time, host: HostId, late: Duration) -> Result<(), RawError> {
+    /// Has the machine take what came into the batch, `late` ago, and sends it on. Returns how many packets went on.
+    fn exchange(
+        &mut self,
+        echo: &mut Echo,
+        now: Time,
+        host: HostId,
+        late: Duration,
+    ) -> Result<u32, RawError> {
         let traffic = &mut self.traffic;
+        let mut sent_on = 0;
         self.batch.exchange(|packet, waited| {
             traffic.received_packets += 1;
             traffic.received_bytes += packet.len() as u64;
             match echo.receive(now, host, waited + late, packet) {
-                Verdict::Resend(number) => Some(Sequence(number)),
+                Verdict::Resend(number) => {
+                    sent_on += 1;
+                    Some(Sequence(number))
+                }
                 Verdict::Absorb => None,
             }
         });
-        self.flush().map(drop)
+        self.flush()?;
+        Ok(sent_on)
     }
 }
 
@@ -205,7 +217,7 @@ impl Circuit {
             way.exchange(echo, now, host, now - came)?;
         }
         way.is_gone = echo.status(host).is_some_and(|host| host.is_draining && host.packets == 0);
-        if !way.flush()? || (zeal.is_idle() && way.is_near && now < way.rests_until) {
+        if !way.flush()? || (zeal.is_idle() && way.is_near && way.tempo.rests(now).is_some()) {
             return Ok(0);
         }
         let wanted = match zeal {
@@ -215,18 +227,18 @@ impl Circuit {
         let most = echo.allowance(now, host).min(wanted);
         way.is_held = most == 0;
         if most == 0 {
+            way.tempo.hold();
             return Ok(0);
         }
         let Arrivals { replies, is_drained, .. } = way.socket.receive(&mut way.batch, most)?;
         let now = Time(u64::try_from(self.begun.elapsed().as_nanos()).unwrap_or(u64::MAX));
-        way.exchange(echo, now, host, Duration::ZERO)?;
+        let sent_on = way.exchange(echo, now, host, Duration::ZERO)?;
         if is_drained {
             echo.drained(now, host);
         }
         let packets = echo.status(host).map_or(0, |host| host.packets);
-        if let Some(rate) = zeal.rate(packets).filter(|_| way.is_near) {
-            way.rests_until = now + Duration::from_secs(1) * replies as u32 / rate;
-        }
+        let rate = zeal.rate(packets).filter(|_| way.is_near);
+        way.tempo.took(now, rate, Taken { replies: replies as u32, sent_on, is_drained, packets });
         Ok(replies)
     }
 
@@ -258,8 +270,9 @@ impl Circuit {
                 // What a reader looks into meanwhile is sent on no later than this.
                 until = until.min(KEEPER_PAUSE_MIN);
             }
-            if zeal.is_idle() && way.is_near && way.rests_until > now {
-                until = until.min(way.rests_until - now);
+            let rests = way.tempo.rests(now).filter(|_| zeal.is_idle() && way.is_near);
+            if let Some(rests) = rests {
+                until = until.min(rests);
             } else if way.batch.is_sent() && !way.is_held {
                 sockets.push(Arc::clone(&way.socket));
             }

@@ -3,11 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use wirefs_raw::limits::BATCH_PACKETS_MAX;
-
 use crate::circuit::Zeal;
-use crate::limits::{KEEPER_PAUSE_MIN, QUIET_AFTER, QUIET_PAUSE_MIN, STAND_BACK};
+use crate::limits::{QUIET_AFTER, STAND_BACK};
 use crate::store::Shared;
+use crate::tempo;
 
 /// The longest that the keeper leaves the circuit alone: below what the machine takes for a stop.
 const PAUSE_MAX: Duration = Duration::from_millis(200);
@@ -33,13 +32,13 @@ pub(crate) fn run(shared: &Arc<Shared>) {
         let count = core.turn(zeal);
         let is_broken = core.broken.is_some();
         let rest = core.circuit.rest(zeal);
+        let near = core.circuit.ways.iter().filter(|way| way.is_near && !way.is_gone);
+        let pause_near = tempo::pause_min(is_quiet, near.map(|way| &way.tempo));
         core.is_quiet = is_quiet;
         drop(core);
         let least = match (is_all_near, is_broken, count) {
             (_, true, _) => PAUSE_MAX,
-            // A full batch rests for as long as the rate says.
-            (true, false, count) if is_quiet && count < BATCH_PACKETS_MAX => QUIET_PAUSE_MIN,
-            (true, false, _) => KEEPER_PAUSE_MIN,
+            (true, false, _) => pause_near,
             (false, false, 0) => PAUSE_FAR_MIN,
             (false, false, _) => continue,
         };

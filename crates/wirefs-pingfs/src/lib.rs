@@ -46,6 +46,7 @@ pub mod save;
 pub mod status;
 mod store;
 pub mod survey;
+mod tempo;
 mod waiting;
 
 pub use nodes::{CommonStore, NodeOptions};
