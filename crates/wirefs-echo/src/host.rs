@@ -7,7 +7,8 @@ use wirefs_op::Time;
 use crate::epoch::Epoch;
 use crate::lap::Lap;
 use crate::limits::{
-    FLOOR_PACKETS, OUTBOX_BYTES_MAX, PATIENCE_MIN, PROBE_WAIT_MAX, PROBE_WAIT_MIN, REORDERING_MIN,
+    DRIVEN_RATE, FLOOR_PACKETS, OUTBOX_BYTES_MAX, PATIENCE_MIN, PROBE_WAIT_MAX, PROBE_WAIT_MIN,
+    REORDERING_MIN,
 };
 use crate::outbox::Outbox;
 use crate::pace::Pace;
@@ -158,6 +159,14 @@ impl Host {
     /// From sending to the next sending; none before the first reply.
     pub(crate) fn lap(&self) -> Option<Duration> {
         self.lap.smoothed()
+    }
+
+    /// The lap as it is, or will be at once, with a driver that does not rest; none before the first reply.
+    pub(crate) fn driven_lap(&self) -> Option<Duration> {
+        let rate = self.governor.rate().clamp(1.0, f64::from(DRIVEN_RATE));
+        let waits = Duration::from_secs_f64(self.assigned as f64 / rate);
+        let driven = self.way.smoothed().unwrap_or_default().saturating_add(waits);
+        self.lap().map(|lap| lap.min(driven))
     }
 
     /// The shortest time there and back of the last minutes, without the time in the receive buffer.

@@ -38,6 +38,9 @@ pub const PATIENCE_MIN: Duration = Duration::from_millis(10);
 pub const PROBE_WAIT_MIN: Duration = Duration::from_secs(1);
 /// The wait between two questions to a host that does not answer, at last.
 pub const PROBE_WAIT_MAX: Duration = Duration::from_secs(10);
+/// Packets a second that a driver takes of those that wait in the receive buffer while somebody uses the store, unless the host's rate
+/// is lower. Laps that are longer than by that are those of a driver that rests.
+pub const DRIVEN_RATE: u32 = 20_000;
 /// Packets that a host may hold before anything is known of it.
 pub const FLOOR_PACKETS: u64 = 16;
 

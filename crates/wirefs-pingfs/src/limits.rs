@@ -19,7 +19,7 @@ pub const RATE_MAX: u32 = 10_000;
 /// The same to a host of this machine.
 pub const RATE_MAX_LOOPBACK: u32 = 1_000_000;
 /// Packets a second that the keeper takes from a near host while nobody waits: they keep as well where they are.
-pub const IDLE_RATE: u32 = 20_000;
+pub const IDLE_RATE: u32 = wirefs_echo::limits::DRIVEN_RATE;
 /// Nobody has asked for anything for so long: the keeper takes its time with near hosts.
 pub const QUIET_AFTER: Duration = Duration::from_secs(1);
 /// Packets a second that it takes from a near host then, at least.

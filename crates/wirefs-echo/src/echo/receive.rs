@@ -258,7 +258,7 @@ fn hold_span(entry: &Entry<'_>, hosts: &[Host], arrival: &Arrival) -> Option<Dur
     if !record.has_room_to_hold() {
         return None;
     }
-    phase::hold(lap, arrival.copies, arrival.now - latest?)
+    phase::hold(record.driven_lap()?, arrival.copies, arrival.now - latest?)
 }
 
 /// Decides about a packet without an index.

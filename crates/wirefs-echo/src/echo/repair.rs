@@ -122,7 +122,7 @@ impl Echo {
             return;
         };
         record.assigned += 1;
-        let step = record.lap().unwrap_or_default().checked_div(copies).unwrap_or_default();
+        let step = record.driven_lap().unwrap_or_default().checked_div(copies).unwrap_or_default();
         record.outbox.push(now + step * nth, item);
         if let Known::Index(index) = &mut self.known
             && let Some(mut entry) = index.find(piece.id)

@@ -51,7 +51,7 @@ impl Echo {
             let lanes = self.shape.lanes as u32;
             let is_spread = self.shape.is_copies();
             if let Some(host) = self.host_mut(host) {
-                let step = host.lap().unwrap_or_default() / lanes;
+                let step = host.driven_lap().unwrap_or_default() / lanes;
                 let due = if is_spread { now + step * u32::from(lane.0) } else { now };
                 let piece = Piece { id, lane, block_bytes };
                 host.outbox.push(due, Item { piece, body: cut.piece(usize::from(lane.0)), kept });

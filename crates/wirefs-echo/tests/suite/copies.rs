@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use wirefs_echo::Redundancy;
+use wirefs_echo::{HostId, Redundancy};
 
 use crate::world::{Site, World, ms};
 
@@ -75,4 +75,30 @@ fn what_was_kept_has_left_although_some_copies_are_always_held_back() {
         world.run_until(end, |world| world.echo.has_left(mark));
         assert!(world.now < end, "a copy leaves within a lap");
     }
+}
+
+/// The lap of a near host with 2,000 packets, of which a driver takes so many each `step`, and how long a block that is kept then waits
+/// until both its copies have left.
+fn wait_to_leave(step: Duration, most: usize) -> (Duration, Duration) {
+    let mut site = Site::at(Duration::from_micros(100));
+    site.config.parked_packets = 8_192;
+    let mut world = World::answering(&[site], 3, |config| config.redundancy = Redundancy::Copies(2));
+    (0..1_000).for_each(|number| world.keep(number, 50));
+    world.rest(ms(8_000), step, most);
+    let lap = world.echo.status(HostId(0)).unwrap().lap.unwrap();
+    let begun = world.now;
+    world.keep(2_000, 50);
+    let mark = world.echo.mark();
+    world.run_until(begun + ms(10_000), |world| world.echo.has_left(mark));
+    assert!(world.lost.is_empty());
+    (lap, world.now - begun)
+}
+
+#[test]
+fn block_that_is_kept_after_a_rest_leaves_as_soon_as_without() {
+    let (lap, without) = wait_to_leave(ms(1), 20);
+    assert!(lap < ms(150), "{lap:?}");
+    let (lap, rested) = wait_to_leave(ms(50), 50);
+    assert!(lap > ms(1_500), "{lap:?}");
+    assert!(rested <= without * 11 / 10, "{rested:?} after a rest, {without:?} without");
 }

@@ -190,9 +190,27 @@ impl World {
 
     /// What a driver does once.
     pub(crate) fn turn(&mut self) {
+        self.take(usize::MAX);
+    }
+
+    /// Lets time pass with a driver that lets packets wait in the receive buffer: it takes so many of a host each time, and does
+    /// nothing in between.
+    pub(crate) fn rest(&mut self, span: Duration, step: Duration, most: usize) {
+        let end = self.now + span;
+        while self.now < end {
+            self.take(most);
+            let next = self.now + step;
+            while self.now < next {
+                self.now = self.now + TURN;
+                (0..self.ways.len()).for_each(|number| self.arrive(number));
+            }
+        }
+    }
+
+    fn take(&mut self, most: usize) {
         for number in 0..self.ways.len() {
             self.arrive(number);
-            self.receive(number);
+            self.receive(number, most);
         }
         self.echo.tick(self.now);
         for number in 0..self.ways.len() {
@@ -216,11 +234,12 @@ impl World {
         }
     }
 
-    fn receive(&mut self, number: usize) {
+    fn receive(&mut self, number: usize, mut left: usize) {
         let host = HostId(number as u8);
         loop {
-            let most = self.echo.allowance(self.now, host).min(BATCH);
+            let most = self.echo.allowance(self.now, host).min(BATCH).min(left);
             let count = self.ways[number].buffer.len().min(most);
+            left -= count;
             for _ in 0..count {
                 let (arrived, mut packet) = self.ways[number].buffer.pop_front().unwrap();
                 match self.echo.receive(self.now, host, self.now - arrived, &mut packet) {
