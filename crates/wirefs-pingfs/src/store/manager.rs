@@ -8,6 +8,7 @@ use bytes::Bytes;
 use wirefs_blocks::id::BlockId;
 use wirefs_blocks::store::{BlockStore, Lost, Room, StoreFault, Wanted};
 use wirefs_echo::{Distance, Refusal};
+use wirefs_raw::limits::BATCH_PACKETS_MAX;
 
 use super::{Core, EchoStore, packed, unpacked};
 use crate::circuit::Zeal;
@@ -210,6 +211,10 @@ impl EchoStore {
             }
             // What is here already needs no turn.
             let count = if came.is_empty() { core.turn(Zeal::Next(next)) } else { 0 };
+            if next >= BATCH_PACKETS_MAX {
+                // On a near way packets come as long as they are taken: this may be a wait for all of them.
+                self.shared().tell_waiting();
+            }
             next = next.saturating_mul(2);
             came.extend(core.waiting.take(ticket));
             if Instant::now() < grace_end {

@@ -175,6 +175,24 @@ fn who_waits_for_a_packet_that_is_far_says_so_before() {
 }
 
 #[test]
+fn who_turns_many_near_packets_until_the_wanted_one_comes_says_so() {
+    static SAID: AtomicUsize = AtomicUsize::new(0);
+    on_a_host("turns", || {
+        let store = open(&[LOOPBACK], |_| {});
+        keep(&store, 1..=2_000, 100);
+        assert!(store.before_waiting(|| {
+            SAID.fetch_add(1, Ordering::SeqCst);
+        }));
+        // Most of them are further behind than what is taken in silence.
+        let numbers = (1..=2_000).map(|number| number * 769 % 2_000 + 1);
+        for number in numbers.take(50) {
+            check(&store, [number], 100);
+        }
+        assert!(SAID.load(Ordering::SeqCst) >= 10, "{SAID:?}");
+    });
+}
+
+#[test]
 fn packets_that_a_reader_looked_into_go_on_and_come_again() {
     on_a_host("glanced", || {
         for redundancy in [Redundancy::Copies(1), Redundancy::Copies(3)] {
