@@ -319,3 +319,6 @@ impl std::fmt::Debug for EchoStore {
         f.debug_struct("EchoStore").field("options", &self.options).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

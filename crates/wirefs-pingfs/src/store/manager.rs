@@ -107,6 +107,8 @@ impl EchoStore {
                     let until = core.kept_until();
                     // It is wanted at once, where a tree goes over to it.
                     core.recent.put(id, bytes, until);
+                    // More will come, also where nobody reads: this node keeps up with those that write.
+                    core.stir();
                     drop(core);
                     self.shared().ring();
                     return true;
