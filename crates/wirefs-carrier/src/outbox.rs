@@ -98,7 +98,8 @@ enum Drained {
 
 impl Outbox {
     /// Puts an outbox in front of `sink` and starts its writer thread. `on_lost` is called at most once, from that
-    /// thread, when writing finds the carrier lost; not when this side closes it.
+    /// thread, when writing finds the carrier lost; not when this side closes it. The carrier was given up by then
+    /// ([`Closer::is_given_up`]), so `receive` ends.
     ///
     /// # Cost
     /// One thread, asleep unless the carrier blocks.

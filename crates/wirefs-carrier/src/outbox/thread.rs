@@ -35,11 +35,12 @@ fn tell(shared: &Shared, closer: &Closer, on_lost: &std::sync::Mutex<Option<OnLo
     let on_lost = on_lost.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let (Some(lost), Some(on_lost)) = (lost, on_lost) {
         // What finds `Closed` here is this side's own doing, through the closer.
-        let own_doing = closer.is_closed();
-        closer.close();
-        if !own_doing {
-            on_lost(lost);
+        if closer.is_closed() {
+            return;
         }
+        // It is dead, and who receives is to see that it was not closed by us.
+        closer.give_up();
+        on_lost(lost);
     }
 }
 

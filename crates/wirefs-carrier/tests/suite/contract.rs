@@ -179,7 +179,7 @@ pub fn push_wait_bounds_the_queue(world: &dyn World) {
 
 pub fn finish_sends_everything_before_it_closes(world: &dyn World) {
     let (client, mut server) = world.connect();
-    let (outbox, lost) = outbox(client.sink, client.closer);
+    let (outbox, lost) = outbox(client.sink, client.closer.clone());
     for number in 0..64 {
         outbox.push(frame(0, number, DATA_BYTES_MAX), Class::Bulk);
     }
@@ -192,6 +192,7 @@ pub fn finish_sends_everything_before_it_closes(world: &dyn World) {
     drop((outbox, client.source));
     assert!(server.source.receive().unwrap().is_none());
     assert!(lost.recv().is_err(), "our own close is no loss");
+    assert!(!client.closer.is_given_up());
 }
 
 pub fn a_clean_close_is_no_error(world: &dyn World) {
@@ -286,7 +287,7 @@ pub fn closing_wakes_a_blocked_sender(world: &dyn World) {
 
 pub fn a_vanished_peer_is_told_once(world: &dyn World) {
     let (client, server) = world.connect();
-    let (outbox, lost) = outbox(client.sink, client.closer);
+    let (outbox, lost) = outbox(client.sink, client.closer.clone());
     server.closer.close();
     drop(server);
     let mut number = 0;
@@ -297,6 +298,7 @@ pub fn a_vanished_peer_is_told_once(world: &dyn World) {
         assert!(number < 10_000_000, "the loss is never noticed");
     }
     assert!(lost.recv().is_err(), "told twice");
+    assert!(client.closer.is_given_up(), "it is dead, and was not closed here");
     assert_eq!(outbox.queued_bytes(), 0);
     assert!(!outbox.push_wait(frame(0, number, 1), Class::Urgent));
 }

@@ -60,8 +60,8 @@ fn dial(engine: &Shared) -> Result<Carrier, ConnectError> {
 /// Receives until the connection breaks, the server breaks the protocol, or it is not wanted any more.
 fn serve(engine: &Shared, key: DataKey, carrier: Carrier) {
     let Carrier { mut source, sink, closer, .. } = carrier;
-    let on_lost = closer.clone();
-    let outbox = Outbox::start(sink, closer.clone(), move |_| on_lost.give_up());
+    // A loss that the writer finds ends the receiver too, which sees to the rest.
+    let outbox = Outbox::start(sink, closer.clone(), |_| {});
     let link = DataLink { outlet: Outlet::Wire(outbox), closer: closer.clone() };
     let is_wanted = engine.drive(|state, now| {
         let is_wanted = !engine.is_stopped() && state.data.len() < DATA_LINKS_MAX;

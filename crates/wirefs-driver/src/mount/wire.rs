@@ -64,10 +64,9 @@ fn install(engine: &Shared, attached: Attached, again: bool) -> Box<dyn FrameSou
     let Attached { carrier, attachment, resumed, early } = attached;
     let closer = carrier.closer.clone();
     // A loss that the writer finds ends the receiver too, which sees to the rest.
-    let on_lost = closer.clone();
     let outlet = match carrier.sink.direct() {
         Some(server) => Outlet::Here(server),
-        None => Outlet::Wire(Outbox::start(carrier.sink, carrier.closer, move |_| on_lost.give_up())),
+        None => Outlet::Wire(Outbox::start(carrier.sink, carrier.closer, |_| {})),
     };
     let here = outlet.here().cloned();
     let ways = engine.dial.ways();
