@@ -1,5 +1,6 @@
 //! `wirefs node list`.
 
+use std::collections::BTreeSet;
 use std::io::IsTerminal;
 
 use anyhow::{Context, Result};
@@ -28,6 +29,11 @@ impl ListedWay {
     fn of(way: &Way) -> ListedWay {
         let Way { card, remote, connections } = way;
         ListedWay { card: card.clone(), remote: remote.to_string(), connections: *connections }
+    }
+
+    /// What names it: our card, or the address where there is none.
+    fn taken(&self) -> &str {
+        if self.card.is_empty() { &self.remote } else { &self.card }
     }
 
     fn line(&self) -> String {
@@ -132,8 +138,12 @@ impl Listed {
     /// How it is reached, in a word.
     fn via(&self) -> String {
         let paths = self.paths.iter().filter(|path| path.is_up).count();
-        let ways = self.ways.iter().filter(|way| way.connections > 0).count();
-        match (self.via.as_deref(), self.paths.len(), self.ways.len()) {
+        // Two addresses over one card are one way; where none of our cards leads there, each is one.
+        let cards = |ways: &mut dyn Iterator<Item = &ListedWay>| {
+            ways.map(ListedWay::taken).collect::<BTreeSet<_>>().len()
+        };
+        let ways = cards(&mut self.ways.iter().filter(|way| way.connections > 0));
+        match (self.via.as_deref(), self.paths.len(), cards(&mut self.ways.iter())) {
             (None, ..) => "-".to_owned(),
             (Some(carrier), 0, 0 | 1) => carrier.to_owned(),
             (Some(carrier), 0, count) => format!("{carrier} {ways}/{count}"),
@@ -225,3 +235,6 @@ fn print(nodes: &[Listed], json: bool) -> Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;
