@@ -125,17 +125,19 @@ impl NodeDial {
         let nowhere = io::Error::from(io::ErrorKind::HostUnreachable);
         let mut failure = DialError::Connect { address: "the node".to_owned(), error: nowhere };
         let (networks, mut is_cut) = (self.host.networks(), false);
-        for socket in self.ways.order(self.host.sockets_of(&self.key)) {
+        let mut untried = self.host.sockets_of(&self.key);
+        while let Some(choice) = self.ways.next(&mut untried, &networks, is_beside) {
             // A card that is cut is waited for: a second connection over another one brings nothing.
-            if is_cut && self.ways.is_in_use(socket) {
+            if is_cut && choice.is_beside_another {
                 break;
             }
+            let socket = choice.remote;
             let host = HostPort { host: socket.ip().to_string(), port: socket.port() };
             match dial(&TlsDial::expecting(host, Arc::clone(&self.identity), key, EACH_MAX)) {
-                Ok(carrier) => return Ok(self.ways.taken(socket, &networks, carrier)),
+                Ok(carrier) => return Ok(choice.taken(carrier)),
                 Err(error) => {
                     // The node is there, for it has another connection: so it is this way that fails.
-                    is_cut |= is_beside && self.ways.failed(socket, &networks);
+                    is_cut |= is_beside && choice.failed();
                     failure = error;
                 }
             }

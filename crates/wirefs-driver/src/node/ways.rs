@@ -33,6 +33,8 @@ pub struct Way {
 #[derive(Debug)]
 struct Used {
     way: Way,
+    /// Connections over it that are being made: they count for who chooses next, and are told to nobody.
+    dialled: usize,
     lost: Option<Instant>,
     /// There was a connection over it.
     has_worked: bool,
@@ -42,6 +44,11 @@ impl Used {
     fn is_lost(&self) -> bool {
         let life = if self.has_worked { LOST_LIFE } else { VAIN_LIFE };
         self.lost.is_some_and(|at| at.elapsed() < life)
+    }
+
+    /// Connections over it, those that are being made among them.
+    fn load(&self) -> usize {
+        self.way.connections + self.dialled
     }
 }
 
@@ -54,14 +61,28 @@ impl Ways {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Addresses of a node, the best first, in the order in which they are to be tried.
-    pub(super) fn order(&self, mut sockets: Vec<SocketAddr>) -> Vec<SocketAddr> {
-        let used = self.lock();
-        sockets.sort_by_key(|socket| {
-            let known = used.iter().find(|used| used.way.remote == *socket);
-            known.map(|used| (used.is_lost(), used.way.connections)).unwrap_or_default()
-        });
-        sockets
+    /// Takes the best of a node's addresses, which come the best first, out of those that are to be tried yet. A connection to it counts
+    /// from then on: those that are made at the same time take others.
+    pub(super) fn next(
+        &self,
+        untried: &mut Vec<SocketAddr>,
+        networks: &[CardNetwork],
+        is_beside: bool,
+    ) -> Option<Choice> {
+        let mut used = self.lock();
+        let (at, _) = untried.iter().enumerate().min_by_key(|(_, socket)| {
+            let known = used.iter().find(|used| used.way.remote == **socket);
+            let (is_lost, load) = known.map(|used| (used.is_lost(), used.load())).unwrap_or_default();
+            // A connection beside another is there for a card that has none; the first one is made to whoever answers.
+            let card = is_beside
+                .then(|| (card_to(**socket, networks).is_none(), load_of_card(&used, **socket, networks)));
+            (is_lost, card, load)
+        })?;
+        let remote = untried.remove(at);
+        let is_beside_another = load_of_card(&used, remote, networks) > 0;
+        begin(&mut used, remote, networks);
+        drop(used);
+        Some(Choice { ways: self.clone(), remote, is_beside_another })
     }
 
     /// How many of our cards a connection to one of these addresses may go over, but those where one was lost of late.
@@ -73,51 +94,6 @@ impl Ways {
         let cards: BTreeSet<&str> =
             sockets.iter().filter(|socket| !is_lost(socket)).filter_map(card).collect();
         cards.len()
-    }
-
-    /// Whether connections go over it.
-    pub(super) fn is_in_use(&self, remote: SocketAddr) -> bool {
-        self.lock().iter().any(|used| used.way.remote == remote && used.way.connections > 0)
-    }
-
-    /// There is a connection to this address: hands it back with an eye on its end.
-    pub(super) fn taken(&self, remote: SocketAddr, networks: &[CardNetwork], carrier: Carrier) -> Carrier {
-        self.with(remote, networks, |known| {
-            known.way.connections += 1;
-            (known.lost, known.has_worked) = (None, true);
-        });
-        let Carrier { source, sink, closer, peer } = carrier;
-        let watched =
-            Watched { source, ways: self.clone(), remote, closer: closer.clone(), has_ended: false };
-        Carrier { source: Box::new(watched), sink, closer, peer }
-    }
-
-    /// Nobody answers at this address; tells whether somebody did before.
-    pub(super) fn failed(&self, remote: SocketAddr, networks: &[CardNetwork]) -> bool {
-        self.with(remote, networks, |known| {
-            known.lost = Some(Instant::now());
-            known.has_worked
-        })
-    }
-
-    fn with<R>(
-        &self,
-        remote: SocketAddr,
-        networks: &[CardNetwork],
-        change: impl FnOnce(&mut Used) -> R,
-    ) -> R {
-        let mut used = self.lock();
-        if let Some(known) = used.iter_mut().find(|used| used.way.remote == remote) {
-            return change(known);
-        }
-        if used.len() >= WAYS_MAX {
-            used.retain(|used| used.way.connections > 0);
-        }
-        let card = card_to(remote, networks).unwrap_or_default().to_owned();
-        let mut new = Used { way: Way { card, remote, connections: 0 }, lost: None, has_worked: false };
-        let result = change(&mut new);
-        used.push(new);
-        result
     }
 
     fn ended(&self, remote: SocketAddr, is_lost: bool) {
@@ -145,9 +121,79 @@ impl CardNetwork {
     }
 }
 
+/// A connection to this address is being made: the way is remembered.
+fn begin(used: &mut Vec<Used>, remote: SocketAddr, networks: &[CardNetwork]) {
+    if let Some(known) = used.iter_mut().find(|used| used.way.remote == remote) {
+        known.dialled += 1;
+        return;
+    }
+    if used.len() >= WAYS_MAX {
+        used.retain(|used| used.load() > 0);
+    }
+    let card = card_to(remote, networks).unwrap_or_default().to_owned();
+    let way = Way { card, remote, connections: 0 };
+    used.push(Used { way, dialled: 1, lost: None, has_worked: false });
+}
+
+/// Connections over the card that leads to an address; where none of ours does, to that address.
+fn load_of_card(used: &[Used], remote: SocketAddr, networks: &[CardNetwork]) -> usize {
+    let card = card_to(remote, networks);
+    let is_of_it = |used: &&Used| match card {
+        Some(_) => card_to(used.way.remote, networks) == card,
+        None => used.way.remote == remote,
+    };
+    used.iter().filter(is_of_it).map(Used::load).sum()
+}
+
 /// Our card in whose network an address is.
 fn card_to(remote: SocketAddr, networks: &[CardNetwork]) -> Option<&str> {
     networks.iter().find(|network| network.has(remote.ip())).map(|network| network.card.as_str())
+}
+
+/// An address that is dialled, which counts as a connection until this is dropped.
+pub(super) struct Choice {
+    ways: Ways,
+    /// It.
+    pub(super) remote: SocketAddr,
+    /// When it was chosen, other connections went over its card, or were being made.
+    pub(super) is_beside_another: bool,
+}
+
+impl Choice {
+    /// There is a connection: hands it back with an eye on its end.
+    pub(super) fn taken(self, carrier: Carrier) -> Carrier {
+        self.change(|used| {
+            used.way.connections += 1;
+            (used.lost, used.has_worked) = (None, true);
+        });
+        let Carrier { source, sink, closer, peer } = carrier;
+        let (ways, remote) = (self.ways.clone(), self.remote);
+        let watched = Watched { source, ways, remote, closer: closer.clone(), has_ended: false };
+        Carrier { source: Box::new(watched), sink, closer, peer }
+    }
+
+    /// Nobody answers there; tells whether somebody did before.
+    pub(super) fn failed(&self) -> bool {
+        let mut has_worked = false;
+        self.change(|used| {
+            used.lost = Some(Instant::now());
+            has_worked = used.has_worked;
+        });
+        has_worked
+    }
+
+    /// What counts is remembered.
+    fn change(&self, change: impl FnOnce(&mut Used)) {
+        if let Some(used) = self.ways.lock().iter_mut().find(|used| used.way.remote == self.remote) {
+            change(used);
+        }
+    }
+}
+
+impl Drop for Choice {
+    fn drop(&mut self) {
+        self.change(|used| used.dialled = used.dialled.saturating_sub(1));
+    }
 }
 
 /// A source of frames whose end is told.
