@@ -147,9 +147,12 @@ impl Client {
         let known = self.names.node(self.names.of_file(id)?)?.stat;
         // Its version is still on its way to an opening: what came before that would be dropped.
         self.names.of_file(id).filter(|node| self.files.is_of(*node, known.version))?;
-        let shares = self.data.shares();
-        let all = shares.map(|(key, share)| (key, self.requests.bytes_to_come(key), share.rate(self.now)));
-        let over = soonest(all, count)?;
+        let owed = self.data.shares().map(|(key, share)| (self.requests.bytes_to_come(key), key, share));
+        let over = match self.data.ways > 1 {
+            true => soonest(owed.map(|(to_come, key, share)| (key, to_come, share.rate(self.now))), count)?,
+            // Connections of one line bring at one rate: what differs is chance, and each is to owe the same.
+            false => owed.map(|(to_come, key, _)| (to_come, key)).min()?.1,
+        };
         let to_come = self.requests.bytes_to_come(over);
         if let Some(share) = self.data.share_mut(over) {
             share.asks(self.now, to_come);

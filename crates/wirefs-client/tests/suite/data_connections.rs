@@ -136,6 +136,41 @@ fn much_that_is_read_makes_a_connection_for_each_way_and_little_makes_none() {
     assert_eq!(alone.opens.len(), 2);
 }
 
+/// How many of the next requests go over the first connection and how many over a second one that brings half as much in a second,
+/// where there are so many ways.
+fn asked_over_two(ways: usize) -> (usize, usize) {
+    let mut alone = Alone::leased();
+    let (node, handle) = alone.open(SIZE);
+    limited(&mut alone, 1);
+    alone.client.ways(alone.now, ways);
+    // Far from each other, so that each is asked for by itself.
+    let read = |at: u64| Call::Read { node, handle, offset: at * 200 * 1024, count: 4096 };
+    for at in [7, 3, 5, 1] {
+        alone.call(read(at));
+    }
+    let mut asked = reads(&mut alone);
+    for over_second in [false, true] {
+        alone.tick(Duration::from_millis(100));
+        asked = answer_all(&mut alone, asked, |over| over.is_some() == over_second);
+    }
+    answer_all(&mut alone, asked, |_| true);
+    for at in [17, 9, 15, 11, 18, 10, 16, 13] {
+        alone.call(read(at));
+    }
+    let asked = reads(&mut alone);
+    let over_second = over_data(&alone, &asked).len();
+    (asked.len() - over_second, over_second)
+}
+
+#[test]
+fn over_one_way_each_connection_owes_as_much_and_over_several_what_it_brings() {
+    let (first, second) = asked_over_two(1);
+    assert!(first.abs_diff(second) <= 1, "{first} and {second}");
+    assert_eq!((first, second), asked_over_two(0), "who was told of no way takes one");
+    let (first, second) = asked_over_two(2);
+    assert!(first > second + 1, "{first} and {second}");
+}
+
 /// S-138
 #[test]
 fn where_one_connection_may_be_made_ways_make_no_other() {
