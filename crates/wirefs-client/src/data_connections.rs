@@ -28,8 +28,8 @@ use wirefs_op::{Errno, Reply, Request, Time};
 const CONNECTIONS_MAX: usize = 3;
 /// One over which nothing was asked for so long is closed.
 const IDLE_MAX: Duration = Duration::from_secs(30);
-/// After one that could not be made, or was lost, no other is tried for so long.
-const RETRY_AFTER: Duration = Duration::from_secs(30);
+/// After a data connection that could not be made, or was lost, no other is tried for so long.
+pub const DATA_RETRY_AFTER: Duration = Duration::from_secs(30);
 /// What is to come is worth a connection over another way, in bytes.
 const SPREAD_BYTES_MIN: u64 = 1024 * 1024;
 
@@ -113,7 +113,7 @@ impl Client {
         if self.data.connections.remove(&key).is_none() {
             return;
         }
-        self.data.not_before = Some(now + RETRY_AFTER);
+        self.data.not_before = Some(now + DATA_RETRY_AFTER);
         for pending in self.requests.interrupted_over(key) {
             operation::give_up(self, pending, Errno::Io);
         }

@@ -36,7 +36,7 @@ mod trim;
 
 pub use ahead::LateError;
 pub use core::{Attachment, Client, Config, Lane, Note, Output, Said};
-pub use data_connections::DataKey;
+pub use data_connections::{DATA_RETRY_AFTER, DataKey};
 pub use host::HostName;
 pub use link::LinkState;
 pub use operation::displaced::Conflicts;

@@ -1,6 +1,7 @@
 //! The ways to a node over TLS: from one of our cards to an address that the node has in the same network.
 //!
-//! Each connection goes where the fewest are, and not where one was lost of late while there is another way. So several connections of one
+//! Each connection goes where the fewest are, those counted that are being made, and not where one was lost of late while there is another
+//! way; one beside another goes over a card that has none, while there is such a card. So several connections of one
 //! session are spread over the cards, and who dials again after a card died does so over another one. What was closed at our end is not
 //! lost, unless it was given up for its silence.
 
@@ -11,9 +12,11 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use wirefs_carrier::{Carrier, CarrierLost, Closer, FrameSource};
+use wirefs_client::DATA_RETRY_AFTER;
 
-/// So long a way is left for the last where a connection over it broke.
-const LOST_LIFE: Duration = Duration::from_secs(30);
+/// So long a way is left for the last where a connection over it broke: longer than until the next data connection is tried, or that
+/// would take it first again, and a card that is cut would keep all others from a second connection.
+const LOST_LIFE: Duration = DATA_RETRY_AFTER.saturating_add(Duration::from_secs(10));
 /// And so long where nobody ever answered: it may be an address in a network of the same name that we have too.
 const VAIN_LIFE: Duration = Duration::from_secs(120);
 /// Ways that are remembered, at most: a node has few addresses, but may say what it likes.
@@ -41,9 +44,9 @@ struct Used {
 }
 
 impl Used {
-    fn is_lost(&self) -> bool {
+    fn is_lost(&self, now: Instant) -> bool {
         let life = if self.has_worked { LOST_LIFE } else { VAIN_LIFE };
-        self.lost.is_some_and(|at| at.elapsed() < life)
+        self.lost.is_some_and(|at| now.saturating_duration_since(at) < life)
     }
 
     /// Connections over it, those that are being made among them.
@@ -69,10 +72,10 @@ impl Ways {
         networks: &[CardNetwork],
         is_beside: bool,
     ) -> Option<Choice> {
-        let mut used = self.lock();
+        let (now, mut used) = (Instant::now(), self.lock());
         let (at, _) = untried.iter().enumerate().min_by_key(|(_, socket)| {
             let known = used.iter().find(|used| used.way.remote == **socket);
-            let (is_lost, load) = known.map(|used| (used.is_lost(), used.load())).unwrap_or_default();
+            let (is_lost, load) = known.map(|used| (used.is_lost(now), used.load())).unwrap_or_default();
             // A connection beside another is there for a card that has none; the first one is made to whoever answers.
             let card = is_beside
                 .then(|| (card_to(**socket, networks).is_none(), load_of_card(&used, **socket, networks)));
@@ -87,9 +90,9 @@ impl Ways {
 
     /// How many of our cards a connection to one of these addresses may go over, but those where one was lost of late.
     pub(super) fn count(&self, sockets: &[SocketAddr], networks: &[CardNetwork]) -> usize {
-        let used = self.lock();
+        let (now, used) = (Instant::now(), self.lock());
         let is_lost =
-            |socket: &SocketAddr| used.iter().any(|used| used.way.remote == *socket && used.is_lost());
+            |socket: &SocketAddr| used.iter().any(|used| used.way.remote == *socket && used.is_lost(now));
         let card = |socket: &SocketAddr| card_to(*socket, networks);
         let cards: BTreeSet<&str> =
             sockets.iter().filter(|socket| !is_lost(socket)).filter_map(card).collect();
@@ -106,8 +109,8 @@ impl Ways {
 
     /// Those in use, and those where a connection broke of late, with our cards.
     pub(super) fn told(&self) -> Vec<Way> {
-        let used = self.lock();
-        let is_told = |used: &&Used| used.way.connections > 0 || used.has_worked && used.is_lost();
+        let (now, used) = (Instant::now(), self.lock());
+        let is_told = |used: &&Used| used.way.connections > 0 || used.has_worked && used.is_lost(now);
         used.iter().filter(is_told).map(|used| used.way.clone()).collect()
     }
 }

@@ -142,6 +142,21 @@ fn after_a_connection_broke_another_card_is_taken() {
 }
 
 #[test]
+fn when_the_next_data_connection_is_tried_a_way_that_failed_is_still_lost() {
+    let ways = Ways::default();
+    drop(connect(&ways, vec![both()[0]]));
+    assert!(fail(&ways, both()[0]), "there was a connection");
+    let is_lost_after = |span: Duration| {
+        let used = ways.lock();
+        let at = used[0].lost.unwrap();
+        used[0].is_lost(at + span)
+    };
+    // The core hears of the failure a little after it.
+    assert!(is_lost_after(DATA_RETRY_AFTER + Duration::from_secs(5)));
+    assert!(!is_lost_after(LOST_LIFE));
+}
+
+#[test]
 fn a_connection_that_was_closed_at_our_end_is_not_lost_and_one_that_was_given_up_is() {
     for (gives_up, connections_left) in [(false, 2), (true, 1)] {
         let ways = Ways::default();
