@@ -166,7 +166,8 @@ impl Client {
     /// Where there are several ways to the server and much is to come, a connection is made over each.
     fn spread(&mut self) {
         let missing = self.data.ways.saturating_sub(1 + self.data.connections.len());
-        if missing == 0 || self.requests.next_bulk().is_none() {
+        // Asked at each request: what is to come is added up only where it decides.
+        if missing == 0 || self.data_room() == 0 || self.requests.next_bulk().is_none() {
             return;
         }
         let to_come = self.data.shares().map(|(key, _)| self.requests.bytes_to_come(key));
@@ -207,15 +208,20 @@ impl Client {
         self.open_data(self.data.connections.len() + 1);
     }
 
-    /// Makes so many more, if that may be.
-    fn open_data(&mut self, count: usize) {
+    /// How many more may be made now.
+    fn data_room(&self) -> usize {
         let is_being_made = self.data.connections.values().any(|connection| !connection.is_open);
-        let most = self.attachment.data_connections.min(CONNECTIONS_MAX);
         let is_early = self.data.not_before.is_some_and(|time| self.now < time);
         if is_being_made || is_early || !self.link.is_up() {
-            return;
+            return 0;
         }
-        for _ in 0..count.min(most.saturating_sub(self.data.connections.len())) {
+        let most = self.attachment.data_connections.min(CONNECTIONS_MAX);
+        most.saturating_sub(self.data.connections.len())
+    }
+
+    /// Makes so many more, if that may be.
+    fn open_data(&mut self, count: usize) {
+        for _ in 0..count.min(self.data_room()) {
             let key = DataKey(self.data.begun);
             self.data.begun += 1;
             self.data.connections.insert(key, DataConnection::new(self.now, false));
