@@ -394,8 +394,8 @@ impl Client {
         self.names.expire(now);
         self.bound_readings();
         self.keep_within_bounds();
-        self.watch_link();
-        self.watch_data();
+        let slept = self.watch_link();
+        self.watch_data(slept);
     }
 
     /// When [`Client::tick`] is due.

@@ -229,12 +229,16 @@ impl Client {
         }
     }
 
-    /// Lets time pass: closes those that are idle, and those that owe replies and are silent.
-    pub(crate) fn watch_data(&mut self) {
+    /// Lets time pass: closes those that are idle, and those that owe replies and are silent. What was slept through is no silence, as for
+    /// the first one.
+    pub(crate) fn watch_data(&mut self, slept: Duration) {
         let now = self.now;
         let mut over = Vec::new();
-        for (key, connection) in self.data.connections.iter().filter(|(_, it)| it.is_open) {
+        for (key, connection) in self.data.connections.iter_mut().filter(|(_, it)| it.is_open) {
             match self.requests.oldest_over(*key) {
+                Some(sent) if slept > Duration::ZERO => {
+                    connection.heard = now.min(sent.max(connection.heard) + slept);
+                }
                 Some(sent) if now >= sent.max(connection.heard) + SILENCE_BEFORE_HANG_UP => {
                     over.push((*key, true))
                 }

@@ -52,16 +52,18 @@ impl Link {
         }
     }
 
-    /// Time passed. What was slept through counts neither as waiting nor as silence.
-    fn ticked(&mut self, now: Time) {
+    /// Time passed. What was slept through counts neither as waiting nor as silence; tells how much that was.
+    fn ticked(&mut self, now: Time) -> Duration {
         let passed = now.since(self.ticked);
         self.ticked = now;
-        if passed > SLEEP {
-            self.heard = now.min(self.heard + passed);
-            if let LinkState::Down(since) = &mut self.state {
-                *since = now.min(*since + passed);
-            }
+        if passed <= SLEEP {
+            return Duration::ZERO;
         }
+        self.heard = now.min(self.heard + passed);
+        if let LinkState::Down(since) = &mut self.state {
+            *since = now.min(*since + passed);
+        }
+        passed
     }
 
     pub(crate) fn heard(&mut self, now: Time) {
@@ -142,8 +144,9 @@ impl Client {
         self.link.state
     }
 
-    pub(crate) fn watch_link(&mut self) {
-        self.link.ticked(self.now);
+    /// Tells how long the machine slept, if it did.
+    pub(crate) fn watch_link(&mut self) -> Duration {
+        let slept = self.link.ticked(self.now);
         match self.link.state {
             LinkState::Up(since) => self.watch_silence(since),
             LinkState::Down(_) => {
@@ -152,6 +155,7 @@ impl Client {
                 }
             }
         }
+        slept
     }
 
     fn watch_silence(&mut self, since: Time) {

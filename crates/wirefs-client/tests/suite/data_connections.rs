@@ -305,6 +305,21 @@ fn silent_data_connection_is_given_up_and_the_first_one_is_not() {
 
 /// S-108
 #[test]
+fn what_the_machine_slept_through_is_no_silence_of_a_data_connection() {
+    let (mut alone, .., asked) = with_connections();
+    let silent = answer_all(&mut alone, asked, |over| over.is_none());
+    assert!(!silent.is_empty());
+    pass(&mut alone, 3);
+    alone.sleep(Duration::from_secs(10));
+    assert!(alone.closes.is_empty(), "it was up for three seconds of them");
+    pass(&mut alone, 4);
+    assert!(alone.closes.is_empty(), "it has been silent for seven seconds");
+    alone.tick(Duration::from_secs(1));
+    assert!(!alone.closes.is_empty() && alone.hang_ups == 0);
+}
+
+/// S-108
+#[test]
 fn idle_data_connections_are_closed() {
     let (mut alone, .., asked) = with_connections();
     answer_all(&mut alone, asked, |_| true);
