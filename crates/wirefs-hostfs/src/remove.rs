@@ -25,8 +25,9 @@ impl Session {
         uninterrupted(|| rustix::fs::unlinkat(&entry.dir, &entry.name, flags))?;
         let dir = self.stat_promised(&entry.dir, replies).ok();
         drop(turn);
-        self.has_lost_name(held, replies);
         self.has_changed(&entry.touched(), before, dir.map(|dir| dir.version), replies);
+        // Last, since it lets go of the object, and a large file takes a while to be freed.
+        self.has_lost_name(held, replies);
         Ok(Rremove { dir })
     }
 }

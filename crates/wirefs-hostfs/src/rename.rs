@@ -27,7 +27,7 @@ impl Session {
         replies.begins(&mut || of.map(|id| Found { at, of: Some(id), size: 0 }));
         let turn = self.turn_of_names([from.dir.id, to.dir.id]);
         let before = [&from, &to].map(|entry| self.version_of(&entry.dir));
-        // What has another place now is nobody's business where two change places.
+        // Where two change places, what is read of the other one behind the change may be what a program did since: it is not told as own.
         let held = if request.flags == EXCHANGE { None } else { self.hold(to.dir.as_fd(), &to.name) };
         uninterrupted(|| rustix::fs::renameat_with(&from.dir, &from.name, &to.dir, &to.name, flags))?;
         let dirs = [&from, &to].map(|entry| self.stat_promised(&entry.dir, replies).ok());

@@ -21,7 +21,7 @@
 //! With single directories watched, a file with one name is noticed through the directory of that name. A program that links it
 //! into a directory which is not watched, and changes it by that name, is not noticed: of a link only the file itself and the
 //! directory of the new name are told (`fsnotify_link` in include/linux/fsnotify.h), and of a change the directory of the name
-//! by which it was made. It is seen when the file is asked for the next time. With the whole file system watched, nothing is told
+//! by which it was made. It is seen when the file is asked for the next time. Where own changes are left out, nothing is told
 //! that this process does, also beside serving.
 
 mod batch;

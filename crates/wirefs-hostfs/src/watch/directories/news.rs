@@ -219,8 +219,11 @@ impl Round<'_, '_> {
     }
 
     fn tell_name(&mut self, number: i32, dir: &Watched, name: CString) {
-        let version = *self.versions.entry(number).or_insert_with(|| dir.version());
-        self.telling.name(dir.id, name.into_bytes(), self.told(version));
+        let version = match self.source.leaves_out_own() {
+            true => None,
+            false => *self.versions.entry(number).or_insert_with(|| dir.version()),
+        };
+        self.telling.name(dir.id, name.into_bytes(), version);
     }
 
     /// Tells of the object of this name; `false`: there is none.
