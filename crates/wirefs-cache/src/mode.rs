@@ -68,12 +68,13 @@ const fn row(name: &'static str, validate: Validate, publish: Publish, fetch: Fe
 }
 
 /// All modes, the default first.
-pub const MODES: [Mode; 6] = [
+pub const MODES: [Mode; 7] = [
     row("lease", Validate::Lease, Publish::Background, Fetch::Blocks),
     row("window", Validate::Window(WINDOW), Publish::Background, Fetch::Blocks),
     row("session", Validate::AtOpen(WINDOW), Publish::Replaced, Fetch::Whole),
     row("lazy", Validate::Window(WINDOW), Publish::Gathered(GATHERED_BYTES), Fetch::Blocks),
     row("commit", Validate::Window(WINDOW), Publish::Committed, Fetch::Blocks),
+    row("direct", Validate::Lease, Publish::EachCall, Fetch::Exact),
     row("strict", Validate::EachCall, Publish::EachCall, Fetch::Exact),
 ];
 
@@ -169,6 +170,16 @@ impl Mode {
         }
     }
 
+    /// Whether listings may be kept by the kernel, until it is told to drop them.
+    pub fn keeps_listings(&self) -> bool {
+        self.takes_leases() && self.fetch.is_kept()
+    }
+
+    /// Whether a mount that is alone may have done a change before the server has.
+    pub fn may_be_ahead(&self) -> bool {
+        self.takes_leases() && self.publish.is_behind()
+    }
+
     /// For how long what is fetched ahead may be expected to be believed, if nobody promises more.
     pub fn foresight(&self) -> Duration {
         match self.validate {
@@ -177,7 +188,7 @@ impl Mode {
         }
     }
 
-    /// Reads `lease`, `window`, `window=500ms`, `window=2s`, `session`, `lazy`, `lazy=4k`, `commit`, `strict`.
+    /// Reads `lease`, `window`, `window=500ms`, `window=2s`, `session`, `lazy`, `lazy=4k`, `commit`, `direct`, `strict`.
     ///
     /// # Errors
     /// A sentence for the user.

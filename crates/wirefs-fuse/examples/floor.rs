@@ -1,8 +1,9 @@
 //! The floor of what a mount can do: small files that are known beforehand, each call answered at once by the thread that read it.
-//! Nothing is behind it but the kernel and this crate's codec, and the kernel may believe nothing, so that it asks all that it
-//! can ask. When it is unmounted it tells what it was asked.
+//! Nothing is behind it but the kernel and this crate's codec. The kernel may believe nothing, so that it asks all that it can ask; or,
+//! with `believing`, names and attributes for an hour, so that it asks as little as a file system can have it ask that gives it no
+//! contents to keep. When it is unmounted it tells what it was asked.
 //!
-//! `cargo run --release -p wirefs-fuse --example floor DIR`, as root; then `read_file DIR` of `wirefs-pingfs` reads there.
+//! `cargo run --release -p wirefs-fuse --example floor DIR [believing]`, as root; then `read_file DIR` of `wirefs-pingfs` reads there.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -18,10 +19,11 @@ use wirefs_op::{Errno, FileId, Kind, Stat, Timestamp};
 /// What `read_file` expects.
 const FILES: u64 = 16;
 const FILE_BYTES: u64 = 100;
-const NEVER: Duration = Duration::ZERO;
+const HOUR: Duration = Duration::from_secs(3600);
 
 #[derive(Default)]
 struct Floor {
+    believing: bool,
     asked: Mutex<BTreeMap<&'static str, u64>>,
 }
 
@@ -58,14 +60,18 @@ fn file(name: &[u8]) -> Option<NodeId> {
     (number < FILES).then_some(NodeId(ROOT.0 + 1 + number))
 }
 
-fn answer(call: &Call<'_>) -> (&'static str, Answer) {
+fn answer(call: &Call<'_>, believing: bool) -> (&'static str, Answer) {
+    let (ttl, pages) = match believing {
+        true => (HOUR, PageCache::QuietBypass),
+        false => (Duration::ZERO, PageCache::Bypass),
+    };
     match call {
         Call::Lookup { name, .. } => {
-            let entry = |node| Entry { node, stat: stat(node), entry_ttl: NEVER, attr_ttl: NEVER };
+            let entry = |node| Entry { node, stat: stat(node), entry_ttl: ttl, attr_ttl: ttl };
             ("lookup", file(name).map_or(Answer::Fail(Errno::NotFound), |node| Answer::Entry(entry(node))))
         }
-        Call::Getattr { node, .. } => ("getattr", Answer::Attr(stat(*node), NEVER)),
-        Call::Open { .. } => ("open", Answer::Opened(Handle(1), PageCache::Bypass)),
+        Call::Getattr { node, .. } => ("getattr", Answer::Attr(stat(*node), ttl)),
+        Call::Open { .. } => ("open", Answer::Opened(Handle(1), pages)),
         Call::Read { node, offset, .. } => {
             let whole = content(node.0 - ROOT.0 - 1);
             let from = whole.len().min(usize::try_from(*offset).unwrap_or(usize::MAX));
@@ -79,7 +85,7 @@ fn answer(call: &Call<'_>) -> (&'static str, Answer) {
 
 impl FileSystem for Floor {
     fn call(&self, _: Caller, call: Call<'_>, reply: Reply, _: &Reading<'_>) {
-        let (name, answer) = answer(&call);
+        let (name, answer) = answer(&call, self.believing);
         reply.answer(answer);
         *self.asked.lock().unwrap_or_else(PoisonError::into_inner).entry(name).or_default() += 1;
     }
@@ -92,7 +98,8 @@ impl FileSystem for Floor {
 fn main() -> Result<(), Box<dyn Error>> {
     let dir = PathBuf::from(std::env::args().nth(1).ok_or("name a directory")?);
     let device = mount(&dir, &MountOptions::default())?;
-    let floor = Arc::new(Floor::default());
+    let believing = std::env::args().nth(2).is_some_and(|word| word == "believing");
+    let floor = Arc::new(Floor { believing, ..Floor::default() });
     let session = Session::start(device, Arc::clone(&floor) as _, SessionOptions::default())?;
     session.join()?;
     let asked = floor.asked.lock().unwrap_or_else(PoisonError::into_inner);

@@ -192,6 +192,7 @@ fn file_flags(cache: PageCache) -> u32 {
         PageCache::Quiet => opened::KEEP_CACHE | opened::NOFLUSH,
         PageCache::Drop | PageCache::Avoid => 0,
         PageCache::Bypass => opened::DIRECT_IO | opened::PARALLEL_DIRECT_WRITES,
+        PageCache::QuietBypass => opened::DIRECT_IO | opened::PARALLEL_DIRECT_WRITES | opened::NOFLUSH,
     }
 }
 
@@ -199,7 +200,7 @@ fn file_flags(cache: PageCache) -> u32 {
 fn directory_flags(cache: PageCache) -> u32 {
     match cache {
         PageCache::Keep | PageCache::Quiet => opened::KEEP_CACHE | opened::CACHE_DIR,
-        PageCache::Drop | PageCache::Bypass | PageCache::Avoid => 0,
+        PageCache::Drop | PageCache::Bypass | PageCache::QuietBypass | PageCache::Avoid => 0,
     }
 }
 

@@ -98,6 +98,14 @@ impl Plan {
         Plan { is_narrow: true, cache_bytes_max: NARROW_CACHE_BYTES, ..self }
     }
 
+    /// The same with one mount that keeps no contents, and believes names and attributes.
+    pub(crate) fn direct(mut self) -> Plan {
+        if let (Some(first), Ok(direct)) = (self.modes.first_mut(), Mode::parse("direct")) {
+            *first = direct;
+        }
+        self
+    }
+
     /// How long after it is back a client may not know what became of changes whose replies were lost.
     pub(crate) fn lost_is_told(&self) -> Duration {
         if self.troubles.stalls { Duration::from_secs(45) } else { self.round() }

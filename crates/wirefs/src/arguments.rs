@@ -170,8 +170,8 @@ pub(crate) struct Mount {
     pub(crate) mountpoint: PathBuf,
     /// How fresh what is shown must be, and when what is written is sent: lease (the server tells before it changes),
     /// window[=SPAN] (at most so old, 1s unless named), session (whole files: asked at open, replaced at close),
-    /// lazy[=SIZE] (window, sent in pieces of 1k unless named), commit (window, close waits for the server's disk) or
-    /// strict (asks each time) [default: lease]
+    /// lazy[=SIZE] (window, sent in pieces of 1k unless named), commit (window, close waits for the server's disk),
+    /// direct (lease, but contents are never kept and writes wait) or strict (asks each time) [default: lease]
     #[arg(long, value_name = "MODE", value_parser = Mode::parse)]
     pub(crate) mode: Option<Mode>,
     /// Options as in /etc/fstab, separated by commas
@@ -196,7 +196,7 @@ pub(crate) struct Mount {
     #[arg(long, conflicts_with = "cache_size")]
     pub(crate) no_cache: bool,
     /// Fetch only what a program asks for: no other directories and files ahead, and no blocks ahead of a reader (modes lease, window,
-    /// lazy and commit; strict never does)
+    /// lazy and commit; direct and strict never do)
     #[arg(long)]
     pub(crate) no_prefetch: bool,
     /// Keep a journal on disk, so that changes are done before the server has them: the default in mode lease

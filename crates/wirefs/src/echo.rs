@@ -74,7 +74,12 @@ fn mount(arguments: &EchoMount, words: &[OsString]) -> Result<ExitCode> {
 
 /// The same as arguments of `wirefs mount`. Without `--ram` nothing of the contents is kept here, by the kernel neither.
 fn as_mount(arguments: &EchoMount) -> arguments::Mount {
-    let wanted = if arguments.ram.is_some() { "lease" } else { "strict" };
+    // With other nodes a kernel would be told of their changes a moment after these are done; with the root alone nothing is remembered.
+    let wanted = match (arguments.ram, arguments.keep, arguments.node) {
+        (Some(_), _, _) => "lease",
+        (None, Keep::Index, None) => "direct",
+        (None, Keep::Root, _) | (None, _, Some(_)) => "strict",
+    };
     arguments::Mount {
         source: format!("{}{}", ending::SOURCE_PREFIX, arguments.hosts.join(",")).into(),
         mountpoint: arguments.mountpoint.clone(),

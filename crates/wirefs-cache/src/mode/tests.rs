@@ -23,22 +23,22 @@ fn each_mode_is_written_as_it_is_read() {
 
 #[test]
 fn wrong_modes_are_explained() {
-    let names = "lease, window, session, lazy, commit, strict";
+    let names = "lease, window, session, lazy, commit, direct, strict";
     assert!(Mode::parse("lax").unwrap_err().contains(names));
     assert!(Mode::parse("window=2h").unwrap_err().contains("500ms"));
     for wrong in ["lazy=0", "lazy=17m", "lazy=4q", "lazy=", "lazy=99999999999"] {
         assert!(Mode::parse(wrong).unwrap_err().contains("write 1000, 4k or 1m"), "{wrong}");
     }
-    for without in ["lease=1s", "session=1s", "commit=1s", "strict=1s"] {
+    for without in ["lease=1s", "session=1s", "commit=1s", "direct=1s", "strict=1s"] {
         assert!(Mode::parse(without).unwrap_err().contains("takes no value"), "{without}");
     }
 }
 
 #[test]
 fn a_lease_mode_believes_nothing_by_time_alone() {
-    let lease = Mode::parse("lease").unwrap();
-    assert!(lease.takes_leases() && lease.window().is_zero());
-    assert!(MODES.iter().filter(|mode| mode.name != "lease").all(|mode| !mode.takes_leases()));
+    let leasing: Vec<Mode> = MODES.into_iter().filter(Mode::takes_leases).collect();
+    assert_eq!(leasing.iter().map(|mode| mode.name).collect::<Vec<_>>(), ["lease", "direct"]);
+    assert!(leasing.iter().all(|mode| mode.window().is_zero()));
 }
 
 #[test]
@@ -47,9 +47,11 @@ fn the_columns_say_what_each_mode_is_about() {
         MODES.iter().filter(|mode| is_so(mode)).map(|mode| mode.name).collect()
     };
     assert_eq!(that(|mode| mode.asks_at_open()), ["session", "strict"]);
-    assert_eq!(that(|mode| !mode.publish.is_behind()), ["strict"]);
+    assert_eq!(that(|mode| !mode.publish.is_behind()), ["direct", "strict"]);
     assert_eq!(that(|mode| mode.publish.gathered_bytes() > 0), ["lazy"]);
     assert_eq!(that(|mode| mode.publish.is_committed()), ["commit"]);
     assert_eq!(that(|mode| mode.fetch.is_private()), ["session"]);
-    assert_eq!(that(|mode| !mode.fetch.is_kept()), ["strict"]);
+    assert_eq!(that(|mode| !mode.fetch.is_kept()), ["direct", "strict"]);
+    assert_eq!(that(Mode::keeps_listings), ["lease"]);
+    assert_eq!(that(Mode::may_be_ahead), ["lease"]);
 }

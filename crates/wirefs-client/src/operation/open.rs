@@ -165,6 +165,7 @@ fn opened(
     let pages = match pages {
         _ if !uncached && client.files.is_moving(node, client.now) => PageCache::Avoid,
         PageCache::Keep if closes_quietly(client, node, how) => PageCache::Quiet,
+        PageCache::Bypass if closes_quietly(client, node, how) => PageCache::QuietBypass,
         _ => pages,
     };
     client.answer(call, Answer::Opened(handle, pages));

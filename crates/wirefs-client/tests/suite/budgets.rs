@@ -269,6 +269,28 @@ fn a_strict_client_asks_for_each_call_and_for_nothing_else() {
     assert_eq!(sent, ["Get"]);
 }
 
+// S-140
+#[test]
+fn a_direct_client_asks_for_contents_each_time_and_believes_the_rest() {
+    let mut world = World::new(1, config("direct"), 2, STEADY);
+    let dir = world.directory(0, ROOT, b"d");
+    world.file(0, dir, b"small", b"hello");
+    let dir = world.lookup(1, ROOT, b"d");
+    let (found, sent) = world.cost(1, Call::Lookup { parent: dir, name: b"small" });
+    assert_eq!(sent, ["Get"]);
+    let found = entry(found);
+    assert_eq!((found.entry_ttl, found.attr_ttl), (Duration::MAX, Duration::MAX));
+    let (opened, sent) = world.cost(1, Call::Open { node: found.node, how: READ });
+    assert_eq!(sent, ["Get"]);
+    let handle = handle(opened);
+    for _ in 0..3 {
+        let (bytes, sent) = world.cost(1, read(found.node, handle, 0, 4096));
+        assert_eq!((data(bytes).as_ref(), sent), (b"hello".as_ref(), vec!["Get"]));
+        let (_, sent) = world.cost(1, getattr(found.node));
+        assert_eq!(sent, NOTHING);
+    }
+}
+
 #[test]
 fn a_walk_over_sibling_directories_is_listed_ahead_from_the_first_on() {
     let mut world = world();

@@ -144,6 +144,14 @@ fn a_strict_client_sees_the_tree_as_it_is_during_each_call() {
     run("strict", false);
 }
 
+/// S-140
+#[test]
+fn a_direct_client_sees_the_tree_as_it_is_during_each_call() {
+    run_with("direct", ["direct"; 2], LEASED, false, 40);
+    run_with("direct", ["direct", "lease"], LEASED, true, 30);
+    run_with("direct+strict", ["direct", "strict"], LEASED, true, 30);
+}
+
 /// S-39
 #[test]
 fn a_lazy_client_sees_its_own_changes_at_once_and_others_within_the_window() {

@@ -51,8 +51,20 @@ fn a_file_that_is_read_again_is_closed_without_a_word() {
     assert_ne!(opened(&mut world, node, OpenHow { truncate: true, ..READ }).1, PageCache::Quiet);
     for mode in ["window", "session", "lazy", "commit", "strict"] {
         let (mut world, node) = read_once(mode);
-        assert_ne!(opened(&mut world, node, READ).1, PageCache::Quiet, "{mode}");
+        let pages = opened(&mut world, node, READ).1;
+        assert!(!matches!(pages, PageCache::Quiet | PageCache::QuietBypass), "{mode}");
     }
+}
+
+#[test]
+fn a_file_that_no_pages_are_kept_of_is_closed_without_a_word_too() {
+    let (mut world, node) = read_once("direct");
+    assert_eq!(opened(&mut world, node, READ).1, PageCache::QuietBypass);
+    assert_eq!(opened(&mut world, node, READ_WRITE).1, PageCache::Bypass);
+    let (handle, pages) = opened(&mut world, node, READ);
+    assert_eq!(pages, PageCache::QuietBypass);
+    lock(&mut world, node, handle, ONE);
+    assert_eq!(opened(&mut world, node, READ).1, PageCache::Bypass);
 }
 
 // S-120

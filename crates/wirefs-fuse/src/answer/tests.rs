@@ -121,6 +121,7 @@ fn an_opened_file_tells_what_to_do_with_its_pages() {
     assert_eq!(opened(Expects::Opened, PageCache::Keep), with("02000000"));
     assert_eq!(opened(Expects::Opened, PageCache::Quiet), with("22000000"));
     assert_eq!(opened(Expects::Opened, PageCache::Bypass), with("41000000"));
+    assert_eq!(opened(Expects::Opened, PageCache::QuietBypass), with("61000000"));
     assert_eq!(opened(Expects::OpenedDirectory, PageCache::Keep), with("0a000000"));
     assert_eq!(opened(Expects::OpenedDirectory, PageCache::Drop), with("00000000"));
     assert_eq!(opened(Expects::OpenedDirectory, PageCache::Bypass), with("00000000"));

@@ -99,8 +99,8 @@ impl Bench {
     }
 
     /// The same reads where each call is answered at once, and what was asked for that.
-    fn read_floor(&self, near: &Host) -> Outcome<(String, String)> {
-        let mut mounting = with(near, &self.floor, &[&self.mountpoint]);
+    fn read_floor(&self, near: &Host, beliefs: &[&str]) -> Outcome<(String, String)> {
+        let mut mounting = with(near, &self.floor, &[&[self.mountpoint.as_str()], beliefs].concat());
         let mut floor = mounting.stdout(Stdio::piped()).spawn()?;
         let end = Instant::now() + MOUNTED_WITHIN;
         let file = format!("{}/small0", self.mountpoint);
@@ -167,9 +167,12 @@ fn main() -> Outcome<()> {
         let measured = bench.read(&near, address, rtt, &[String::new()])?;
         println!("table 2: {delay_ms} ms each way: {}", measured.join(""));
         if delay_ms == 0 {
-            let (floor, asked) = bench.read_floor(&near)?;
-            println!("table 2: answered at once: {floor}");
-            println!("table 2: {asked}");
+            for (what, beliefs) in [("", [].as_slice()), (", names and attributes believed", &["believing"])]
+            {
+                let (floor, asked) = bench.read_floor(&near, beliefs)?;
+                println!("table 2: answered at once{what}: {floor}");
+                println!("table 2: {asked}");
+            }
         }
     }
     bench.read_with_quotas(&near, loopback)?;

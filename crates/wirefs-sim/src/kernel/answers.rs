@@ -9,8 +9,8 @@ impl Kernel {
     /// Takes in an answer at `now`.
     pub(crate) fn takes(&mut self, now: Time, id: CallId, answer: &Answer) {
         match answer {
-            Answer::Opened(handle, PageCache::Bypass | PageCache::Avoid)
-            | Answer::Created(_, handle, PageCache::Bypass | PageCache::Avoid) => {
+            Answer::Opened(handle, PageCache::Bypass | PageCache::QuietBypass | PageCache::Avoid)
+            | Answer::Created(_, handle, PageCache::Bypass | PageCache::QuietBypass | PageCache::Avoid) => {
                 self.bypassing.insert(*handle);
             }
             _ => {}

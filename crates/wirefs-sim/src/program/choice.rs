@@ -64,8 +64,8 @@ impl World {
 
     /// Lists a directory, which is opened first where the kernel does so.
     pub(crate) fn list(&self, index: usize, node: NodeId, dir: FileId) -> Deed {
-        let takes_leases = self.seats.get(index).is_some_and(|seat| seat.takes_leases());
-        let handle = (self.plan.spares_opendir && takes_leases).then_some(UNOPENED);
+        let keeps_listings = self.seats.get(index).is_some_and(|seat| seat.keeps_listings());
+        let handle = (self.plan.spares_opendir && keeps_listings).then_some(UNOPENED);
         Deed::List { node, dir, handle, offset: 0, listed: Vec::new() }
     }
 

@@ -87,7 +87,7 @@ impl World {
     /// An answer is on its way to the kernel, beside what that is told. Now and then what a kernel gathers is long in coming: its reader is
     /// not let run.
     pub(crate) fn answer_comes(&mut self, index: usize, id: CallId, answer: Answer) {
-        let gathers = self.plan.spares_opendir && self.seats.get(index).is_some_and(Seat::takes_leases);
+        let gathers = self.plan.spares_opendir && self.seats.get(index).is_some_and(Seat::keeps_listings);
         // Not by the dice: what is no listing stays the run that it is.
         let is_late =
             gathers && matches!(answer, Answer::Listing(_)) && (self.now.0 / 1000 + id.0).is_multiple_of(8);

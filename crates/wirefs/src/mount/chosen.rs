@@ -146,7 +146,7 @@ impl Chosen {
 
     /// Whether changes go to a journal on disk.
     pub(super) fn keeps_journal(&self) -> bool {
-        self.journal.unwrap_or(self.mode.takes_leases())
+        self.journal.unwrap_or(self.mode.may_be_ahead())
     }
 
     fn take(&mut self, option: &str) -> Result<()> {

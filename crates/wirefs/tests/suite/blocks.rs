@@ -145,6 +145,49 @@ fn removing_a_magic_file_goes_back_to_when_it_was_made() {
     assert!(!world.path("mnt/moved").exists() && !world.path("mnt/.checkpoints").exists());
 }
 
+// S-1
+#[test]
+fn who_reverts_a_tree_sees_it_reverted() {
+    for mode in ["lease", "direct", "strict"] {
+        let world = World::new();
+        world.wirefs(&["mount", "--mode", mode, MEMORY, "mnt"]).succeeds();
+        let (mnt, command) = (world.path("mnt"), "wirefs.checkpoint");
+        let obey = |words: &[u8]| {
+            rustix::fs::setxattr(&mnt, command, words, rustix::fs::XattrFlags::empty()).unwrap();
+        };
+        let exists = |name: &str| world.path("mnt").join(name).exists();
+        for round in 0..60 {
+            world.write("mnt/dir/file", "old");
+            let is_by_file = round % 2 == 0;
+            let kept = if is_by_file { "dir/__checkpoint_one" } else { "" };
+            assert!(!exists(".checkpoints/one/dir/file"), "{mode}, {round}");
+            if is_by_file {
+                world.write(&format!("mnt/{kept}"), "")
+            } else {
+                obey(b"create one")
+            }
+            assert!(exists(".checkpoints/one/dir/file"), "{mode}, {round}");
+            world.write("mnt/dir/file", "newer and longer");
+            world.write("mnt/dir/more", "");
+            assert!(exists("dir/more") && std::fs::read_dir(mnt.join("dir")).unwrap().count() > 1);
+            if is_by_file {
+                std::fs::remove_file(mnt.join(kept)).unwrap();
+            } else {
+                obey(b"restore one");
+            }
+            // In this order: a listing makes the kernel ask anew.
+            assert!(!exists("dir/more"), "{mode}, {round}");
+            assert_eq!(std::fs::metadata(mnt.join("dir/file")).unwrap().len(), 3, "{mode}, {round}");
+            assert_eq!(std::fs::read_dir(mnt.join("dir")).unwrap().count(), 1, "{mode}, {round}");
+            assert_eq!(world.read("mnt/dir/file"), "old", "{mode}, {round}");
+            if !is_by_file {
+                obey(b"drop one");
+            }
+        }
+        world.wirefs(&["umount", "mnt"]).succeeds();
+    }
+}
+
 #[test]
 fn checkpoints_are_for_block_trees() {
     let world = World::new();

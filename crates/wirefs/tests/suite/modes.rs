@@ -136,7 +136,7 @@ fn in_session_mode_a_published_file_keeps_what_it_had_and_one_with_two_names_sta
 // S-1
 #[test]
 fn programs_work_in_each_mode() {
-    for mode in ["lease", "window", "session", "lazy=4k", "commit", "strict"] {
+    for mode in ["lease", "window", "session", "lazy=4k", "commit", "direct", "strict"] {
         let world = World::new();
         let _server = world.mounted();
         let _other = Other::mount(&world, mode);
