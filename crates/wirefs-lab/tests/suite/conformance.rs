@@ -117,6 +117,12 @@ fn pjdfstest_passes_for_root_where_changes_wait() {
 }
 
 #[test]
+fn pjdfstest_passes_for_root_in_a_direct_mount() {
+    let count = passes_what_passes_there(&Site::unix("pjddirect"), &["--mode", "direct"]);
+    assert!(count >= 383, "only {count} cases ran");
+}
+
+#[test]
 fn pjdfstest_passes_for_an_ordinary_user_where_changes_wait() {
     let count = passes_what_passes_there(&Site::unix_of_user("pjdwaitu", USER), &["--no-journal"]);
     assert!(count >= 200, "only {count} cases ran");
@@ -148,6 +154,11 @@ fn fsx_finds_nothing_with_a_window() {
 #[test]
 fn fsx_finds_nothing_in_a_strict_mount() {
     fsx(&Site::unix("fsx-strict"), &["--mode", "strict"]);
+}
+
+#[test]
+fn fsx_finds_nothing_in_a_direct_mount() {
+    fsx(&Site::unix("fsx-direct"), &["--mode", "direct"]);
 }
 
 #[test]
