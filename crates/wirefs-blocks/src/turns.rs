@@ -39,6 +39,7 @@ pub trait Follower: Send + Sync {
     /// Reads what is to be known of a root, so that it can be gone over to without waiting. False: it cannot be read.
     fn prepare(&self, root: BlockId) -> bool;
 
-    /// Goes over to a root; whoever reads finds it from now on.
-    fn go_over(&self, root: BlockId);
+    /// Goes over to a root that was read; whoever reads finds it from now on. False: it is to be prepared first. Never waits for a
+    /// block: the caller may be the one who brings it.
+    fn go_over(&self, root: BlockId) -> bool;
 }

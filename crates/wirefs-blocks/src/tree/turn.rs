@@ -3,6 +3,7 @@
 use super::{BlockTree, Changes};
 use crate::halt::Halt;
 use crate::id::BlockId;
+use crate::limits::READ_TRIES_MAX;
 use crate::shelf::Shelf;
 use crate::touch::Unasked;
 use crate::turns::{Follower, Turns};
@@ -37,8 +38,19 @@ impl BlockTree {
         if let Some(turns) = this.store.turns() {
             let follower: Weak<BlockTree> = Arc::downgrade(this);
             turns.follow(follower);
-            if let Ok(Some(root)) = this.store.root() {
-                this.go_over(root);
+            this.catch_up();
+        }
+    }
+
+    /// Goes over to the root that is now; to a newer one where that was gone over to meanwhile.
+    fn catch_up(&self) {
+        for _ in 0..READ_TRIES_MAX {
+            match self.store.root() {
+                Ok(Some(root)) if self.volume().id != root => {
+                    // What cannot be read now is tried again with the next change.
+                    let _is_there = self.prepare(root) && self.go_over(root);
+                }
+                Ok(_) | Err(_) => return,
             }
         }
     }
@@ -58,31 +70,40 @@ impl BlockTree {
     }
 
     fn take_over(&self, root: BlockId) -> Result<(), Halt> {
-        if self.volume().id == root {
-            return Ok(());
+        if !self.go_over(root) {
+            self.show(self.read_root(root)?);
         }
-        let prepared = self.prepared().take().filter(|volume| volume.id == root);
-        let volume = prepared.map_or_else(|| self.read_root(root), Ok)?;
+        Ok(())
+    }
+
+    fn show(&self, volume: Volume) {
         let era = volume.root.era;
         let before = std::mem::replace(&mut self.state().volume, Arc::new(volume));
         if era != before.root.era {
             self.opens.forget_dead();
         }
         self.tell(Unasked::Everything);
-        Ok(())
     }
 }
 
 impl Follower for BlockTree {
     fn prepare(&self, root: BlockId) -> bool {
+        if self.volume().id == root {
+            return true;
+        }
         let read = self.read_root(root).ok();
         let is_read = read.is_some();
         *self.prepared() = read;
         is_read
     }
 
-    fn go_over(&self, root: BlockId) {
-        // What cannot be read now is tried again with the next change.
-        let _unread = self.take_over(root);
+    fn go_over(&self, root: BlockId) -> bool {
+        if self.volume().id == root {
+            return true;
+        }
+        let prepared = self.prepared().take_if(|volume| volume.id == root);
+        let is_read = prepared.is_some();
+        prepared.into_iter().for_each(|volume| self.show(volume));
+        is_read
     }
 }

@@ -29,12 +29,16 @@ pub(super) fn run(commons: &Arc<Commons>) {
             errands = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         let (check, copy) = (errands.next_check(), errands.next_copy(COPY_BATCH));
+        let unread = errands.next_to_read();
         drop(errands);
         if let Some(check) = check {
             look(commons, &check);
         }
         if let Some((to, ids)) = copy {
             copy_to(commons, to, &ids);
+        }
+        if let Some(root) = unread {
+            read(commons, root);
         }
     }
 }
@@ -59,6 +63,14 @@ fn look(commons: &Commons, check: &Check) {
         Input::Checked { root: packed(check.root), lacking: lacking.into_iter().map(packed).collect() };
     commons.work(&mut commons.desk(), input);
     commons.ring();
+}
+
+/// Reads a root that the tree could not go over to. What cannot be read is tried again with the next beat.
+fn read(commons: &Commons, root: BlockId) {
+    let follower = commons.desk().follower.as_ref().and_then(Weak::upgrade);
+    if follower.is_some_and(|follower| follower.prepare(root)) {
+        commons.go_over(&mut commons.desk());
+    }
 }
 
 /// Copies blocks that a node lacks.

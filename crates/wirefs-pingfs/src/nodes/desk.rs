@@ -48,6 +48,8 @@ pub(super) struct Desk {
     tombs: BTreeSet<BlockId>,
     tombs_in_order: VecDeque<BlockId>,
     pub(super) follower: Option<Weak<dyn Follower>>,
+    /// The root that the follower is to go over to when it is read.
+    owed: Option<BlockId>,
     /// When the present root came.
     pub(super) root_at: Instant,
     pub(super) has_left: bool,
@@ -75,6 +77,7 @@ impl Desk {
             tombs: BTreeSet::new(),
             tombs_in_order: VecDeque::new(),
             follower: None,
+            owed: None,
             root_at: Instant::now(),
             has_left: false,
             named,
@@ -168,10 +171,7 @@ impl Commons {
             Output::Adopt { root } => self.adopt(desk, root),
             Output::Free { ids } => {
                 desk.dying.extend(all_unpacked(ids));
-                // Until its own change has ended, the tree shows what was before, and whoever reads it needs that.
-                if !matches!(desk.turn, Turn::Agreeing(_) | Turn::Agreed(_)) {
-                    self.bury(desk);
-                }
+                self.bury_if_unshown(desk);
             }
             Output::Settled { root } => {
                 desk.fresh.clear();
@@ -194,10 +194,20 @@ impl Commons {
     }
 
     /// Lets go of what no root reaches that may still count.
-    pub(super) fn bury(&self, desk: &mut Desk) {
+    fn bury(&self, desk: &mut Desk) {
         let ids: Vec<BlockId> = std::mem::take(&mut desk.dying).into_iter().collect();
         ids.iter().for_each(|id| desk.bury(*id));
         self.echo.deregister(&ids);
+    }
+
+    /// The same, unless the tree shows what was before, which whoever reads it needs: until its own change has ended, or the present
+    /// root is read.
+    pub(super) fn bury_if_unshown(&self, desk: &mut Desk) {
+        let is_behind = desk.owed.is_some() && desk.dying.len() <= FREED_MAX;
+        let is_shown = is_behind || matches!(desk.turn, Turn::Agreeing(_) | Turn::Agreed(_));
+        if !is_shown && !desk.dying.is_empty() {
+            self.bury(desk);
+        }
     }
 
     fn end_agreeing(&self, desk: &mut Desk, root: wirefs_echo::BlockId, counts: bool) {
@@ -214,9 +224,26 @@ impl Commons {
         let _noted = self.echo.switch_root(root);
         // To the own one the tree goes over when it counts.
         let is_own = desk.turn == Turn::Agreeing(root);
+        desk.owed = (!is_own).then_some(root);
+        self.go_over(desk);
+        self.have_read(desk);
+    }
+
+    /// Has the follower go over to the root that it owes, if that is read.
+    pub(super) fn go_over(&self, desk: &mut Desk) {
+        let Some(root) = desk.owed else { return };
         let follower = desk.follower.as_ref().and_then(Weak::upgrade);
-        if let Some(follower) = follower.filter(|_| !is_own) {
-            follower.go_over(root);
+        if follower.is_none_or(|follower| follower.go_over(root)) {
+            desk.owed = None;
+            self.bury_if_unshown(desk);
+        }
+    }
+
+    /// Has the root read that the follower owes. Not here: what is lost of it comes in letters, and these while the desk is free.
+    pub(super) fn have_read(&self, desk: &Desk) {
+        if let Some(root) = desk.owed {
+            self.errands().read(root);
+            self.called.notify_all();
         }
     }
 

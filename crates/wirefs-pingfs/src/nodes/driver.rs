@@ -49,6 +49,7 @@ fn greet(commons: &Commons, desk: &mut Desk) {
     }
     let lost = commons.echo.lost(IDS_MAX);
     commons.ask(desk, &lost);
+    commons.have_read(desk);
     let is_lately = |at: &Instant| at.elapsed() < BEAT * 4;
     let met: BTreeSet<Ipv4Addr> = desk
         .post

@@ -25,6 +25,7 @@ pub(super) struct Errands {
     awaited: BTreeSet<BlockId>,
     came_at: Option<Instant>,
     copies: VecDeque<(NodeId, Vec<BlockId>)>,
+    unread: Option<BlockId>,
 }
 
 impl Errands {
@@ -74,8 +75,18 @@ impl Errands {
         Some((to, ids))
     }
 
+    /// Has a root read for the tree that is to go over to it, in place of any before.
+    pub(super) fn read(&mut self, root: BlockId) {
+        self.unread = Some(root);
+    }
+
+    /// The root that is to be read now.
+    pub(super) fn next_to_read(&mut self) -> Option<BlockId> {
+        self.unread.take()
+    }
+
     /// Whether there is nothing to do.
     pub(super) fn is_empty(&self) -> bool {
-        self.check.is_none() && self.copies.is_empty()
+        self.check.is_none() && self.copies.is_empty() && self.unread.is_none()
     }
 }

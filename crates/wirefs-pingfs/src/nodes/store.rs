@@ -121,7 +121,7 @@ impl Turns for CommonStore {
             self.commons.work(&mut desk, Input::Made(None));
             self.commons.ring();
         }
-        self.commons.bury(&mut desk);
+        self.commons.bury_if_unshown(&mut desk);
         self.commons.changed.notify_all();
     }
 

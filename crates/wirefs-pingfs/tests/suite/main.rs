@@ -3,6 +3,7 @@
 
 mod life;
 mod loss;
+mod nodes;
 mod opening;
 mod overhearing;
 mod site;

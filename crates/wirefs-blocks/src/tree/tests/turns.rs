@@ -55,7 +55,7 @@ impl Turns for Seat {
         for (_, follower) in followers.iter().filter(|(node, _)| **node != self.node) {
             if let Some(follower) = follower.upgrade() {
                 assert!(follower.prepare(root));
-                follower.go_over(root);
+                assert!(follower.go_over(root));
             }
         }
         self.table.blocks.deregister(doomed);
@@ -160,6 +160,26 @@ fn change_that_came_to_nothing_is_made_again_on_what_the_other_made() {
     // Nothing is left of the first time.
     let root = table.blocks.root().unwrap().unwrap();
     assert_eq!(reached(&table.blocks, root), table.blocks.registered(None, usize::MAX));
+}
+
+/// Who has it go over may be the one who brings the blocks that it lacks.
+#[test]
+fn going_over_waits_for_no_block() {
+    let table = table();
+    let (one, two) = (tree(&Seat::new(1, &table)), tree(&Seat::new(2, &table)));
+    let root = || table.blocks.root().unwrap().unwrap();
+    let before = root();
+    table.followers.lock().unwrap().remove(&NodeId(2));
+    one.create_checkpoint(b"a").unwrap();
+    let waits = two.figures().waits;
+    assert!(!two.go_over(root()) && names(&two).is_empty(), "nobody has read it");
+    assert!(two.go_over(before), "it is there");
+    assert_eq!(two.figures().waits, waits);
+    assert!(two.prepare(root()));
+    let waits = two.figures().waits;
+    assert!(!two.go_over(BlockId::new(u64::MAX >> 20, NodeId(7)).unwrap()), "another was read");
+    assert!(two.go_over(root()));
+    assert_eq!((names(&two), two.figures().waits), (names(&one), waits));
 }
 
 /// The ids of a tree that begins its life in a tree of others are past all that it may have used before.

@@ -1,0 +1,127 @@
+//! Nodes with one tree, each with a line of its own to the host that answers both.
+//!
+//! ```text
+//!  node1 ── hub, which answers pings ── node2
+//! ```
+
+use std::fs;
+use std::mem::ManuallyDrop;
+use std::net::Ipv4Addr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use wirefs_blocks::id::{BlockId, NodeId};
+use wirefs_blocks::store::BlockStore;
+use wirefs_blocks::tree::{BlockTree, TreeOptions};
+use wirefs_blocks::turns::Follower;
+use wirefs_lab::{Host, Lab, LinkHandle, LinkProfile};
+use wirefs_op::Timestamp;
+use wirefs_op::message::version::BootId;
+use wirefs_pingfs::options::Pace;
+use wirefs_pingfs::{CommonStore, NodeOptions, nodes};
+
+use crate::site::open;
+
+/// So far away that blocks are on the way, and not parked: a cut takes them.
+const WAY: Duration = Duration::from_millis(60);
+/// More than all that is waited for on the way to what is hoped for.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A node without a tree yet.
+fn join(host: &Host, link: &LinkHandle, node: u16, peer: Ipv4Addr) -> Arc<CommonStore> {
+    let come = || {
+        let echo = open(&[(link.address_a(), 0).into()], |options| {
+            options.pace = Pace::Fixed(5_000);
+            options.parked_packets = Some(0);
+        });
+        let key = nodes::key_of(b"a secret of both nodes").unwrap();
+        CommonStore::open(Arc::new(echo), &NodeOptions { node, peers: vec![peer], key }).unwrap()
+    };
+    Arc::new(host.run(come).unwrap())
+}
+
+fn tree(store: &Arc<CommonStore>, node: u16) -> Arc<BlockTree> {
+    let options = TreeOptions { ram_bytes: 0, node: NodeId(node), boot: BootId(9), uid: 0, gid: 0 };
+    let clock = Box::new(|| Timestamp { secs: 1_700_000_000, nanos: 5 });
+    Arc::new(BlockTree::open(Arc::clone(store) as Arc<dyn BlockStore>, options, clock).unwrap())
+}
+
+fn until(what: &str, is_so: impl Fn() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(Instant::now() < end, "waited in vain until {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// A tree that has not read a root when it is to go over to it, at a time when its line takes all that is under way.
+struct Unprepared {
+    tree: Arc<BlockTree>,
+    link: LinkHandle,
+    forgets: AtomicBool,
+    cuts: AtomicBool,
+}
+
+impl Follower for Unprepared {
+    fn prepare(&self, root: BlockId) -> bool {
+        if self.forgets.swap(false, Ordering::SeqCst) {
+            self.cuts.store(true, Ordering::SeqCst);
+            return true;
+        }
+        self.tree.prepare(root)
+    }
+
+    fn go_over(&self, root: BlockId) -> bool {
+        if self.cuts.swap(false, Ordering::SeqCst) {
+            self.link.cut();
+            self.link.heal();
+            // What came for the others lately is kept for a moment.
+            std::thread::sleep(WAY * 5);
+        }
+        self.tree.go_over(root)
+    }
+}
+
+#[test]
+fn node_that_has_lost_the_root_that_it_is_to_go_over_to_gets_it_from_the_others() {
+    let lab = Lab::new("lostroot").unwrap();
+    let [hub, one, two] = ["hub", "node1", "node2"].map(|name| lab.host(name).unwrap());
+    let links = [&one, &two].map(|node| lab.link(&hub, node, LinkProfile::rtt(WAY)).unwrap());
+    // It answers whoever asks in another's name, who is on another of its lines.
+    let allow = || {
+        for device in fs::read_dir("/proc/sys/net/ipv4/conf").unwrap() {
+            fs::write(device.unwrap().path().join("rp_filter"), "0").unwrap();
+        }
+    };
+    hub.run(allow).unwrap();
+    // One that is locked cannot be dropped either.
+    let store_1 = ManuallyDrop::new(join(&one, &links[0], 1, links[1].address_b()));
+    let first = tree(&store_1, 1);
+    let store_2 = ManuallyDrop::new(join(&two, &links[1], 2, links[0].address_b()));
+    let second = tree(&store_2, 2);
+    BlockTree::follow(&first);
+    let follower = Arc::new(Unprepared {
+        tree: Arc::clone(&second),
+        link: links[1].clone(),
+        forgets: AtomicBool::new(false),
+        cuts: AtomicBool::new(false),
+    });
+    let weak: Weak<Unprepared> = Arc::downgrade(&follower);
+    store_2.turns().unwrap().follow(weak);
+    first.create_checkpoint(b"early").unwrap();
+    until("both have the same", || second.checkpoints().len() == 1);
+
+    follower.forgets.store(true, Ordering::SeqCst);
+    first.create_checkpoint(b"late").unwrap();
+    let (sender, told) = channel();
+    let asked = Arc::clone(&*store_2);
+    std::thread::spawn(move || sender.send(asked.nodes().holder));
+    assert!(told.recv_timeout(PATIENCE).is_ok(), "the second node is locked");
+    until("the other shows it", || second.checkpoints().len() == 2);
+    assert!(!follower.forgets.load(Ordering::SeqCst) && !follower.cuts.load(Ordering::SeqCst));
+    second.create_checkpoint(b"own").unwrap();
+    until("the first one has that", || first.checkpoints().len() == 3);
+    drop([store_1, store_2].map(ManuallyDrop::into_inner));
+}
