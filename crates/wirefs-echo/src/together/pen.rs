@@ -1,5 +1,8 @@
 //! The pen: making a root, and seeing to it that all have it.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeSet;
 
 use super::message::{Body, Latest};
@@ -172,9 +175,8 @@ impl Together {
 
     /// What is missing of a root that was told.
     pub(super) fn checked(&mut self, root: BlockId, lacking: Vec<BlockId>) {
-        let Some(mut checking) = self.checking.take().filter(|checking| checking.root == root) else {
-            return;
-        };
+        // A root that was looked at again may be late, behind the next one.
+        let Some(mut checking) = self.checking.take_if(|checking| checking.root == root) else { return };
         if self.promised != self.view {
             return;
         }

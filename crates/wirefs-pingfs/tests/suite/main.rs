@@ -6,4 +6,5 @@ mod loss;
 mod nodes;
 mod opening;
 mod overhearing;
+mod probe;
 mod site;
