@@ -47,7 +47,7 @@ pub use serve::{Answers, Attached, Stopped};
 use session::Session;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use wirefs_op::message::version::BootId;
 use wirefs_op::{Errno, Timestamp};
 
@@ -108,6 +108,8 @@ pub struct BlockTree {
     observer: Mutex<Option<Observer>>,
     /// A root that another node made, read before it is gone over to.
     prepared: Mutex<Option<Volume>>,
+    /// What a thread calls before it waits for the change under way.
+    before_waiting: OnceLock<fn()>,
 }
 
 /// Who hears of what nobody asked for.
@@ -157,8 +159,18 @@ impl BlockTree {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Who holds it may wait for room, or for other nodes.
     fn changes(&self) -> MutexGuard<'_, Changes> {
-        self.changes.lock().unwrap_or_else(PoisonError::into_inner)
+        match self.changes.try_lock() {
+            Ok(changes) => changes,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => {
+                if let Some(tell) = self.before_waiting.get() {
+                    tell();
+                }
+                self.changes.lock().unwrap_or_else(PoisonError::into_inner)
+            }
+        }
     }
 
     fn observer(&self) -> MutexGuard<'_, Option<Observer>> {
@@ -169,9 +181,10 @@ impl BlockTree {
         Arc::clone(&self.state().volume)
     }
 
-    /// Has `tell` called by each thread that is about to wait for its store. False: the store does not say so.
+    /// Has `tell` called by each thread that is about to wait, for its store or for a change under way. False: the store does not say
+    /// so.
     pub fn before_waiting(&self, tell: fn()) -> bool {
-        self.store.before_waiting(tell)
+        self.store.before_waiting(tell) && self.before_waiting.set(tell).is_ok()
     }
 
     /// What it has done so far.

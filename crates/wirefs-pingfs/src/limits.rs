@@ -36,6 +36,8 @@ pub const STAND_BACK: Duration = Duration::from_millis(1);
 pub const NEXT_PACKETS: usize = 4;
 /// Packets of a near host that are looked into before any is sent on.
 pub const GLANCE_PACKETS: usize = 16;
+/// For so long a call waits for a lock in silence, as for the keeper, which is done soon: another thread takes as long to wake.
+pub const MOMENT: Duration = Duration::from_micros(30);
 /// Whoever waits looks up at the latest after this.
 pub const WAIT_MAX: Duration = Duration::from_millis(20);
 /// The same where several wait, since one takes what wakes another.

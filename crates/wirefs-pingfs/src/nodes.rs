@@ -17,6 +17,8 @@ mod errands;
 mod open;
 mod status;
 mod store;
+#[cfg(test)]
+mod tests;
 
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -86,6 +88,11 @@ pub(crate) struct Commons {
 impl Commons {
     fn desk(&self) -> MutexGuard<'_, Desk> {
         self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The same in a call: who waits for it says so before.
+    fn desk_in_call(&self) -> MutexGuard<'_, Desk> {
+        self.echo.shared().lock_in_call(&self.desk)
     }
 
     fn errands(&self) -> MutexGuard<'_, Errands> {

@@ -6,7 +6,7 @@ mod open;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
@@ -18,7 +18,7 @@ use wirefs_echo::{HostId, Output};
 use crate::ages::Ages;
 use crate::circuit::{Circuit, Zeal};
 use crate::doubt::Doubt;
-use crate::limits::{RECENT_LAPS, RECENT_MIN};
+use crate::limits::{MOMENT, RECENT_LAPS, RECENT_MIN};
 use crate::options::EchoOptions;
 use crate::recent::Recent;
 use crate::waiting::{Ticket, Waiting};
@@ -83,6 +83,29 @@ impl Drop for Driving<'_> {
 impl Shared {
     pub(crate) fn lock(&self) -> MutexGuard<'_, Core> {
         self.core.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The same in a call: who waits for it says so before.
+    pub(crate) fn enter(&self) -> MutexGuard<'_, Core> {
+        self.lock_in_call(&self.core)
+    }
+
+    /// Locks something in a call: where another holds it for longer than a moment, the calling thread says that it is about to wait.
+    pub(crate) fn lock_in_call<'a, T>(&self, mutex: &'a Mutex<T>) -> MutexGuard<'a, T> {
+        let mut begun = None;
+        loop {
+            match mutex.try_lock() {
+                Ok(guard) => return guard,
+                Err(TryLockError::Poisoned(poisoned)) => return poisoned.into_inner(),
+                Err(TryLockError::WouldBlock) => {}
+            }
+            if begun.get_or_insert_with(Instant::now).elapsed() >= MOMENT {
+                break;
+            }
+            std::hint::spin_loop();
+        }
+        self.tell_waiting();
+        mutex.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Has the keeper stand back while the caller turns the circuit.
@@ -263,12 +286,12 @@ impl EchoStore {
 
     /// Whether a block is there, as far as its index knows.
     pub(crate) fn has(&self, id: BlockId) -> bool {
-        self.shared.lock().circuit.echo.has_block(packed(id)) == Some(true)
+        self.shared.enter().circuit.echo.has_block(packed(id)) == Some(true)
     }
 
     /// Whether a block that it knows is missing.
     pub(crate) fn misses(&self, id: BlockId) -> bool {
-        self.shared.lock().doubt.missing(id).is_some()
+        self.shared.enter().doubt.missing(id).is_some()
     }
 
     /// Blocks that it knows and that are lost, so many at most.
@@ -321,4 +344,4 @@ impl std::fmt::Debug for EchoStore {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

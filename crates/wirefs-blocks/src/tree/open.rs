@@ -16,7 +16,7 @@ use crate::turns::Turns;
 use crate::volume::Volume;
 use bytes::Bytes;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use wirefs_op::{Kind, Timestamp};
 
 /// Ids of left-over blocks that are asked for at a time.
@@ -95,6 +95,7 @@ impl BlockTree {
             counts: Counts::default(),
             observer: Mutex::new(None),
             prepared: Mutex::new(None),
+            before_waiting: OnceLock::new(),
         })
     }
 }

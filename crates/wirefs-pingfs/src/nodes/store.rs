@@ -51,7 +51,7 @@ impl Commons {
 
     /// Waits for copies of blocks that are lost here, for a moment.
     fn heal(&self, ids: &BTreeSet<BlockId>) {
-        let mut desk = self.desk();
+        let mut desk = self.desk_in_call();
         if desk.machine.members().len() > 1 {
             self.ask(&mut desk, &ids.iter().copied().collect::<Vec<BlockId>>());
             let _in_time = self.wait_until(desk, HEAL_WAIT, |_| !ids.iter().any(|id| self.echo.misses(*id)));
@@ -74,7 +74,7 @@ impl Turns for CommonStore {
     fn begin(&self) -> Result<Option<BlockId>, StoreFault> {
         let commons = &*self.commons;
         let is_free = |desk: &Desk| desk.turn == Turn::None;
-        let (mut desk, is_first) = commons.wait_until(commons.desk(), TURN_WAIT, is_free);
+        let (mut desk, is_first) = commons.wait_until(commons.desk_in_call(), TURN_WAIT, is_free);
         if !is_first || desk.has_left {
             return Err(NO_TURN);
         }
@@ -92,7 +92,7 @@ impl Turns for CommonStore {
 
     fn agree(&self, root: BlockId, doomed: &[BlockId]) -> Result<bool, StoreFault> {
         let commons = &*self.commons;
-        let mut desk = commons.desk();
+        let mut desk = commons.desk_in_call();
         let Turn::Running(_) = desk.turn else { return Err(NO_TURN) };
         desk.turn = Turn::Agreeing(root);
         let room = IDS_MAX.saturating_sub(doomed.len()).min(desk.freed.len());
@@ -114,7 +114,7 @@ impl Turns for CommonStore {
     }
 
     fn end(&self) {
-        let mut desk = self.commons.desk();
+        let mut desk = self.commons.desk_in_call();
         let turn = std::mem::replace(&mut desk.turn, Turn::None);
         if let Turn::Running(_) = turn {
             desk.fresh.clear();
@@ -126,7 +126,7 @@ impl Turns for CommonStore {
     }
 
     fn follow(&self, follower: Weak<dyn Follower>) {
-        self.commons.desk().follower = Some(follower);
+        self.commons.desk_in_call().follower = Some(follower);
     }
 }
 
@@ -137,7 +137,7 @@ impl BlockStore for CommonStore {
 
     fn register(&self, blocks: &[(BlockId, Bytes)]) -> Result<(), StoreFault> {
         self.commons.echo.register(blocks)?;
-        self.commons.desk().fresh.extend(blocks.iter().cloned());
+        self.commons.desk_in_call().fresh.extend(blocks.iter().cloned());
         Ok(())
     }
 
@@ -163,7 +163,7 @@ impl BlockStore for CommonStore {
 
     /// What others have as well they let go of when they take the next root of this node.
     fn deregister(&self, ids: &[BlockId]) {
-        let mut desk = self.commons.desk();
+        let mut desk = self.commons.desk_in_call();
         for id in ids {
             let is_own = desk.fresh.remove(id).is_some();
             if !is_own && !desk.dying.contains(id) && self.commons.echo.has(*id) {
@@ -193,7 +193,7 @@ impl BlockStore for CommonStore {
     /// As much as the fullest of the nodes takes.
     fn room(&self) -> Room {
         let room = self.commons.echo.room();
-        Room { blocks_free: self.commons.desk().machine.room().min(room.blocks_free), ..room }
+        Room { blocks_free: self.commons.desk_in_call().machine.room().min(room.blocks_free), ..room }
     }
 
     fn before_waiting(&self, tell: fn()) -> bool {

@@ -29,11 +29,12 @@ impl EchoStore {
         // Another who waits may take what wakes this one.
         let most = if self.shared().driver_count() > 1 { SHARED_WAIT_MAX } else { WAIT_MAX };
         rest.wait(None, Duration::ZERO, most);
-        self.shared().lock()
+        self.shared().enter()
     }
 
-    /// Turns the circuit, and waits where nothing came.
+    /// Turns the circuit, and waits where nothing came. Who does so waits for something else than the next packets.
     fn pass<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
+        self.shared().tell_waiting();
         if core.turn(Zeal::Full) > 0 { core } else { self.rest(core) }
     }
 
@@ -134,7 +135,7 @@ impl EchoStore {
 
     /// How full it is; none while no host answers.
     pub(crate) fn room_now(&self) -> Option<Room> {
-        let capacity = self.shared().lock().circuit.echo.capacity();
+        let capacity = self.shared().enter().circuit.echo.capacity();
         let lanes = capacity.packets_per_block.max(1);
         let room = Room::new(capacity.blocks_max(), capacity.packets_free / lanes);
         (capacity.packets_max > 0).then_some(room)
@@ -181,7 +182,7 @@ impl EchoStore {
     /// Hears which blocks come by, where no index knows them.
     fn listen(&self) -> Vec<wirefs_echo::BlockId> {
         let _driving = self.shared().drive();
-        let mut core = self.shared().lock();
+        let mut core = self.shared().enter();
         core.circuit.echo.listen_to_blocks();
         let end = Instant::now() + core.circuit.echo.listening_span();
         while Instant::now() < end && core.broken.is_none() {
@@ -200,7 +201,7 @@ impl EchoStore {
         let end = Instant::now() + RETRIEVE_WAIT;
         // What counts as lost may only be late, where this machine or the way was held up for a moment.
         let grace_end = Instant::now() + GRACE;
-        let mut core = self.shared().lock();
+        let mut core = self.shared().enter();
         let mut next = NEXT_PACKETS;
         let mut may_glance = true;
         loop {
@@ -234,7 +235,7 @@ impl EchoStore {
             if !came.is_empty() {
                 drop(core);
                 Self::deliver(came, lacking, deliver);
-                core = self.shared().lock();
+                core = self.shared().enter();
             }
             if lacking.is_empty() || is_late {
                 core.end_to_wait(ticket);
@@ -254,7 +255,7 @@ impl BlockStore for EchoStore {
 
     fn register(&self, blocks: &[(BlockId, Bytes)]) -> Result<(), StoreFault> {
         let _driving = self.shared().drive();
-        let mut core = self.wait_for_room(self.shared().lock(), blocks.len())?;
+        let mut core = self.wait_for_room(self.shared().enter(), blocks.len())?;
         // Blocks are given with those that they name before them. They are sent the other way round: whoever follows the
         // names finds the next block right behind, and need not wait for another lap.
         for (number, (id, bytes)) in blocks.iter().rev().enumerate() {
@@ -280,7 +281,7 @@ impl BlockStore for EchoStore {
         let mut lacking = wanted.ids.clone();
         let all: BTreeSet<BlockId> = wanted.ids.union(&wanted.hints).copied().collect();
         let (ticket, wakes) = {
-            let mut core = self.shared().lock();
+            let mut core = self.shared().enter();
             (core.begin_to_wait(all.clone()), core.stir())
         };
         if wakes {
@@ -295,14 +296,14 @@ impl BlockStore for EchoStore {
     /// A block that is known is gone when it has been missing for minutes, and one that was dropped is; without an index all are
     /// known as far as can be told, and missing is what was asked for in vain three times, minutes apart.
     fn is_gone(&self, id: BlockId) -> bool {
-        let core = self.shared().lock();
+        let core = self.shared().enter();
         let is_known = core.circuit.echo.has_block(packed(id)) != Some(false);
         !is_known || core.doubt.is_gone(id, Instant::now())
     }
 
     fn deregister(&self, ids: &[BlockId]) {
         let _driving = self.shared().drive();
-        let mut core = self.shared().lock();
+        let mut core = self.shared().enter();
         for id in ids {
             core = self.drop_one(core, *id);
         }
@@ -310,24 +311,24 @@ impl BlockStore for EchoStore {
     }
 
     fn registered(&self, after: Option<BlockId>, count_max: usize) -> Vec<BlockId> {
-        let known = self.shared().lock().circuit.echo.ids(after.map(packed), count_max);
+        let known = self.shared().enter().circuit.echo.ids(after.map(packed), count_max);
         let ids = known.unwrap_or_else(|| self.listen());
         ids.into_iter().filter_map(unpacked).filter(|id| Some(*id) > after).take(count_max).collect()
     }
 
     fn root(&self) -> Result<Option<BlockId>, StoreFault> {
-        Ok(self.shared().lock().root)
+        Ok(self.shared().enter().root)
     }
 
     fn switch_root(&self, root: BlockId) -> Result<(), StoreFault> {
-        self.shared().lock().root = Some(root);
+        self.shared().enter().root = Some(root);
         Ok(())
     }
 
     /// Waits until all that is new has left. Nothing makes it any safer than that.
     fn sync(&self) -> Result<(), StoreFault> {
         let _driving = self.shared().drive();
-        let mut core = self.shared().lock();
+        let mut core = self.shared().enter();
         let end = Instant::now() + SYNC_WAIT;
         // Copies that are held back wait there too, and there may always be some.
         let mark = core.circuit.echo.mark();
@@ -356,7 +357,7 @@ impl BlockStore for EchoStore {
                 None if Instant::now() >= end => return Room::default(),
                 None => {
                     let _driving = self.shared().drive();
-                    drop(self.pass(self.shared().lock()));
+                    drop(self.pass(self.shared().enter()));
                 }
             }
         }

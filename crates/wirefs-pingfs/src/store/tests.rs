@@ -3,6 +3,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use wirefs_blocks::id::NodeId;
+use wirefs_blocks::store::{BlockStore, Wanted};
 use wirefs_lab::Lab;
 
 use super::*;
@@ -24,4 +25,54 @@ fn store_that_rests_is_woken_by_what_another_node_sends() {
         assert!(store.shared().lock().stirred > rested);
     };
     host.run(wake).unwrap();
+}
+
+/// Waits until a count has changed.
+pub(crate) fn await_more(count: &AtomicUsize, before: usize, what: &str) {
+    let end = Instant::now() + Duration::from_secs(30);
+    while count.load(Ordering::SeqCst) == before {
+        assert!(Instant::now() < end, "{what} waits and has not said so");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn who_waits_for_another_that_turns_the_circuit_says_so_before() {
+    static SAID: AtomicUsize = AtomicUsize::new(0);
+    type Call = fn(&EchoStore);
+    let calls: [(&str, Call); 9] = [
+        ("register", |store| store.register(&[(id(2), Bytes::from_static(b"new"))]).unwrap()),
+        ("retrieve", |store| store.retrieve(&Wanted::of([id(1)]), &mut |_, block| assert!(block.is_ok()))),
+        ("is_gone", |store| assert!(!store.is_gone(id(1)))),
+        ("deregister", |store| store.deregister(&[id(2)])),
+        ("registered", |store| assert_eq!(store.registered(None, 9), [id(1)])),
+        ("root", |store| assert_eq!(store.root(), Ok(None))),
+        ("sync", |store| store.sync().unwrap()),
+        ("room", |store| assert!(store.room().blocks_free > 0)),
+        ("switch_root", |store| store.switch_root(id(1)).unwrap()),
+    ];
+    let lab = Lab::new("entered").unwrap();
+    let run = || {
+        let address = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+        let store = EchoStore::open(EchoOptions::new(vec![address])).unwrap();
+        store.register(&[(id(1), Bytes::from_static(b"block"))]).unwrap();
+        assert!(store.before_waiting(|| {
+            SAID.fetch_add(1, Ordering::SeqCst);
+        }));
+        for (name, call) in calls {
+            std::thread::scope(|scope| {
+                let core = store.shared().lock();
+                let before = SAID.load(Ordering::SeqCst);
+                let store = &store;
+                scope.spawn(move || call(store));
+                await_more(&SAID, before, name);
+                drop(core);
+            });
+        }
+    };
+    lab.host("host").unwrap().run(run).unwrap();
+}
+
+fn id(counter: u64) -> BlockId {
+    BlockId::new(counter, NodeId(0)).unwrap()
 }

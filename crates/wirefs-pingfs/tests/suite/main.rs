@@ -6,5 +6,4 @@ mod loss;
 mod nodes;
 mod opening;
 mod overhearing;
-mod probe;
 mod site;

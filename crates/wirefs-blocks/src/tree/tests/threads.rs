@@ -1,8 +1,11 @@
 //! Readers beside changes.
 
-use super::world::{Collected, PAYLOAD_BYTES, World, at, bytes};
+use super::world::{Collected, Meanwhile, PAYLOAD_BYTES, World, at, bytes};
 use crate::tree::Answers;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
 use wirefs_op::message::get::{GetMode, Tget};
 use wirefs_op::{Reply, Request};
 
@@ -85,4 +88,53 @@ fn what_is_opened_stays_while_its_name_goes() {
     world.collect();
     world.audit();
     assert_eq!(world.store.all().len(), 2);
+}
+
+/// An open that a change overtook waits for the next one; until that is over, another thread answers what comes.
+#[test]
+fn who_waits_for_a_change_says_so_and_others_are_answered_meanwhile() {
+    static SAID: AtomicUsize = AtomicUsize::new(0);
+    let world = Arc::new(World::of(PAYLOAD_BYTES, 1 << 20, 0));
+    world.create("f", bytes(500, 1)).unwrap();
+    world.create("g", bytes(700, 2)).unwrap();
+    // What the first look finds is of the tree before the change.
+    world.store.keeps_all.store(true, Ordering::Relaxed);
+    assert!(world.tree.before_waiting(|| {
+        SAID.fetch_add(1, Ordering::SeqCst);
+    }));
+    world.write(at("g"), 0, bytes(10, 3)).unwrap();
+    assert_eq!(SAID.load(Ordering::SeqCst), 0, "nobody waited");
+    let (begun, begins) = channel();
+    let (end, ends) = channel::<()>();
+    let writes = Arc::clone(&world);
+    let hold = move || {
+        writes.write(at("g"), 0, bytes(10, 4)).unwrap();
+        let wait = move || {
+            begun.send(()).unwrap();
+            ends.recv().unwrap();
+        };
+        *writes.store.meanwhile.lock().unwrap() = Some(Meanwhile(Box::new(wait)));
+        let changes = Arc::clone(&writes);
+        std::thread::spawn(move || changes.write(at("g"), 0, bytes(10, 5)));
+        begins.recv().unwrap();
+    };
+    *world.store.meanwhile.lock().unwrap() = Some(Meanwhile(Box::new(hold)));
+    let opens = Arc::clone(&world);
+    let opening = std::thread::spawn(move || {
+        let mode = GetMode::STAT.and(GetMode::MORE);
+        let get = Tget { target: at("f"), mode, nmsgs: 0, offset: 0, count: 0 };
+        let mut collected = Collected::default();
+        opens.tree.serve(super::world::SESSION, &Request::Get(get), &mut collected);
+        collected.0
+    });
+    let patience = Instant::now() + Duration::from_secs(30);
+    while SAID.load(Ordering::SeqCst) == 0 {
+        assert!(Instant::now() < patience, "it waits and has not said so");
+        std::thread::yield_now();
+    }
+    assert_eq!(world.read("f"), Ok(bytes(500, 1)));
+    assert!(!opening.is_finished(), "the change still goes on");
+    end.send(()).unwrap();
+    let replies = opening.join().unwrap();
+    assert!(matches!(replies.as_slice(), [Reply::Get(_)]), "{replies:?}");
 }

@@ -153,6 +153,10 @@ impl BlockStore for FaultyStore {
     fn room(&self) -> Room {
         self.inner.room()
     }
+    /// It waits for nothing.
+    fn before_waiting(&self, _: fn()) -> bool {
+        true
+    }
 }
 
 /// All replies to one request.
