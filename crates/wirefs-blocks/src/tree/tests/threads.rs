@@ -2,10 +2,10 @@
 
 use super::world::{Collected, Meanwhile, PAYLOAD_BYTES, World, at, bytes};
 use crate::tree::Answers;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::channel;
-use std::time::{Duration, Instant};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use wirefs_op::message::get::{GetMode, Tget};
 use wirefs_op::{Reply, Request};
 
@@ -93,17 +93,17 @@ fn what_is_opened_stays_while_its_name_goes() {
 /// An open that a change overtook waits for the next one; until that is over, another thread answers what comes.
 #[test]
 fn who_waits_for_a_change_says_so_and_others_are_answered_meanwhile() {
-    static SAID: AtomicUsize = AtomicUsize::new(0);
+    static SAID: Mutex<Option<Sender<()>>> = Mutex::new(None);
     let world = Arc::new(World::of(PAYLOAD_BYTES, 1 << 20, 0));
     world.create("f", bytes(500, 1)).unwrap();
     world.create("g", bytes(700, 2)).unwrap();
     // What the first look finds is of the tree before the change.
     world.store.keeps_all.store(true, Ordering::Relaxed);
-    assert!(world.tree.before_waiting(|| {
-        SAID.fetch_add(1, Ordering::SeqCst);
-    }));
+    let (say, said) = channel();
+    *SAID.lock().unwrap() = Some(say);
+    assert!(world.tree.before_waiting(|| SAID.lock().unwrap().as_ref().unwrap().send(()).unwrap()));
     world.write(at("g"), 0, bytes(10, 3)).unwrap();
-    assert_eq!(SAID.load(Ordering::SeqCst), 0, "nobody waited");
+    assert!(said.try_recv().is_err(), "nobody waited");
     let (begun, begins) = channel();
     let (end, ends) = channel::<()>();
     let writes = Arc::clone(&world);
@@ -127,11 +127,7 @@ fn who_waits_for_a_change_says_so_and_others_are_answered_meanwhile() {
         opens.tree.serve(super::world::SESSION, &Request::Get(get), &mut collected);
         collected.0
     });
-    let patience = Instant::now() + Duration::from_secs(30);
-    while SAID.load(Ordering::SeqCst) == 0 {
-        assert!(Instant::now() < patience, "it waits and has not said so");
-        std::thread::yield_now();
-    }
+    said.recv_timeout(Duration::from_secs(30)).expect("it waits and has not said so");
     assert_eq!(world.read("f"), Ok(bytes(500, 1)));
     assert!(!opening.is_finished(), "the change still goes on");
     end.send(()).unwrap();

@@ -50,12 +50,6 @@ pub(super) struct FaultyStore {
 
 pub(super) struct Meanwhile(pub(super) Box<dyn FnOnce() + Send>);
 
-impl std::fmt::Debug for Meanwhile {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Meanwhile")
-    }
-}
-
 impl FaultyStore {
     pub(super) fn new(inner: MemoryStore) -> FaultyStore {
         FaultyStore {
