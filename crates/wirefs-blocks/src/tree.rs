@@ -243,9 +243,18 @@ impl BlockTree {
     /// A reader holds nobody up and keeps no block from being deregistered: where one is gone because the tree has
     /// changed, it begins again with the new root.
     fn look<R>(&self, op: impl Fn(&Trees<'_>) -> Result<R, Halt>) -> Result<(R, Arc<Volume>), Errno> {
+        self.look_in(None, op)
+    }
+
+    /// The same, in the turn of the caller, if it has it: other nodes overtake who has, too.
+    fn look_in<R>(
+        &self,
+        turn: Option<&Changes>,
+        op: impl Fn(&Trees<'_>) -> Result<R, Halt>,
+    ) -> Result<(R, Arc<Volume>), Errno> {
         for attempt in 0..=READ_TRIES_MAX {
             // A reader that was overtaken too often lets the changes wait.
-            let _changes = (attempt == READ_TRIES_MAX).then(|| self.changes());
+            let _changes = (attempt == READ_TRIES_MAX && turn.is_none()).then(|| self.changes());
             let volume = self.volume();
             let shelf = Shelf::new(&self.cache);
             let trees = Trees { volume: &volume, shelf: &shelf, geometry: self.geometry };

@@ -96,7 +96,7 @@ impl BlockTree {
         if let Some(from) = changes.dead_unread_from
             && self.opens.backlog() < BACKLOG_MAX
         {
-            changes.dead_unread_from = self.read_dead(from);
+            changes.dead_unread_from = self.read_dead(changes, from);
         }
         if let Some(id) = self.opens.next_in_backlog() {
             return self.reap(changes, id);
@@ -105,8 +105,8 @@ impl BlockTree {
     }
 
     /// Takes objects that the tree notes as dead into the backlog, from `from` on; answers where to go on.
-    fn read_dead(&self, from: Ino) -> Option<Ino> {
-        let noted = self.look(|trees| {
+    fn read_dead(&self, changes: &Changes, from: Ino) -> Option<Ino> {
+        let noted = self.look_in(Some(changes), |trees| {
             let view = trees.present();
             let range = Key::dead(from)..=Key::new(SYSTEM, Part::Dead, u64::MAX);
             let items = view.scan(range, BACKLOG_MAX)?.into_iter();

@@ -1,12 +1,12 @@
 //! Tget: walk, open, attributes and data in one request.
 
-use super::BlockTree;
 use super::commit::Purpose;
 use super::listing::Listed;
 use super::locate::{Object, Seat, Trees};
 use super::pieces::Pieces;
 use super::serve::{Answers, Failure};
 use super::session::{Name, unlink_if_still};
+use super::{BlockTree, Changes};
 use crate::change::Change;
 use crate::halt::Halt;
 use crate::key::Ino;
@@ -56,7 +56,7 @@ impl BlockTree {
         {
             return self.get_last(session, request, &removal, pieces);
         }
-        let ((place, found), volume) = self.sight(session, request, pieces.bytes_left())?;
+        let ((place, found), volume) = self.sight(None, session, request, pieces.bytes_left())?;
         if let Some(dir) = place {
             pieces.grant_place(dir);
         }
@@ -119,7 +119,7 @@ impl BlockTree {
     /// Looks once more, this time with no change beside it.
     fn get_again(&self, session: u64, request: &Tget, mut pieces: Pieces<'_>) -> Result<(), Failure> {
         let changes = self.changes();
-        let ((place, found), volume) = self.sight(session, request, pieces.bytes_left())?;
+        let ((place, found), volume) = self.sight(Some(&changes), session, request, pieces.bytes_left())?;
         if let Some(dir) = place {
             pieces.grant_place(dir);
         }
@@ -136,12 +136,13 @@ impl BlockTree {
 
     fn sight(
         &self,
+        turn: Option<&Changes>,
         session: u64,
         request: &Tget,
         bytes_max: usize,
     ) -> Result<(Sighting, Arc<Volume>), Errno> {
         let seat = self.seat(session, fd_of(request))?;
-        self.look(|trees| {
+        self.look_in(turn, |trees| {
             let (place, object) = trees.subject(seat, request)?;
             let found = object.map(|object| trees.found(object, request, bytes_max));
             Ok((place, found.transpose()?))

@@ -46,10 +46,11 @@ impl BlockTree {
     fn catch_up(&self) {
         for _ in 0..READ_TRIES_MAX {
             match self.store.root() {
-                Ok(Some(root)) if self.volume().id != root => {
-                    // What cannot be read now is tried again with the next change.
-                    let _is_there = self.prepare(root) && self.go_over(root);
+                Ok(Some(root)) if self.volume().id != root && self.prepare(root) => {
+                    // Where another was prepared meanwhile, it is the newer one.
+                    let _is_there = self.go_over(root);
                 }
+                // What cannot be read now is tried again with the next change.
                 Ok(_) | Err(_) => return,
             }
         }

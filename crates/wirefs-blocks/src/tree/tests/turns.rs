@@ -1,17 +1,21 @@
 //! Two trees over one set of blocks, which take turns.
 
-use super::world::{FaultyStore, PAYLOAD_BYTES};
+use super::world::{FaultyStore, Meanwhile as During, PAYLOAD_BYTES};
 use crate::id::{BlockId, NodeId};
+use crate::key::{Ino, ROOT};
 use crate::reach::lacking;
 use crate::store::{BlockStore, Lost, MemoryStore, Room, StoreFault, Wanted};
 use crate::touch::Unasked;
+use crate::tree::commit::{Purpose, quietly};
 use crate::tree::{BlockTree, TreeOptions};
 use crate::turns::{Follower, Turns};
 use bytes::Bytes;
 use std::collections::BTreeMap;
+use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, Weak};
-use wirefs_op::Timestamp;
+use std::time::Duration;
 use wirefs_op::message::version::BootId;
+use wirefs_op::{SetStat, Timestamp};
 
 /// What all trees have.
 struct Table {
@@ -180,6 +184,37 @@ fn going_over_waits_for_no_block() {
     assert!(!two.go_over(BlockId::new(u64::MAX >> 20, NodeId(7)).unwrap()), "another was read");
     assert!(two.go_over(root()));
     assert_eq!((names(&two), two.figures().waits), (names(&one), waits));
+}
+
+/// Has one tree change what the other one reads, for so many times that that waits for a block.
+fn overtake(table: &Arc<Table>, one: &Arc<BlockTree>, times: u32) {
+    let (again, changes) = (Arc::clone(table), Arc::clone(one));
+    let change = move || {
+        let set = SetStat { mode: Some(0o700 + times), ..SetStat::default() };
+        let outcome = changes.change(Purpose::Fill, &mut quietly, |change| change.set(ROOT, &set), |()| ());
+        assert_eq!(outcome, Ok(()));
+        if times > 1 {
+            overtake(&again, &changes, times - 1);
+        }
+    };
+    *table.blocks.meanwhile.lock().unwrap() = Some(During(Box::new(change)));
+}
+
+/// A reader that is overtaken again and again lets the changes wait; one that has their turn has nobody to wait for.
+#[test]
+fn reader_in_a_turn_that_other_nodes_overtake_comes_to_an_end() {
+    let table = table();
+    let (one, two) = (tree(&Seat::new(1, &table)), tree(&Seat::new(2, &table)));
+    let (sender, ended) = channel();
+    std::thread::spawn(move || {
+        let mut changes = two.changes();
+        changes.dead_unread_from = Some(Ino(0));
+        overtake(&table, &one, 20);
+        two.collect_all(&mut changes);
+        sender.send(table.blocks.meanwhile.lock().unwrap().is_some()).unwrap();
+    });
+    let is_overtaken = ended.recv_timeout(Duration::from_secs(10));
+    assert_eq!(is_overtaken, Ok(true), "it waits for itself, or was overtaken too seldom or for ever");
 }
 
 /// The ids of a tree that begins its life in a tree of others are past all that it may have used before.
