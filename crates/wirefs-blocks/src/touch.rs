@@ -21,7 +21,7 @@ pub struct Touch {
 pub enum Unasked {
     /// This.
     Changed(Touch),
-    /// Everything: another tree has become the present one, or the first checkpoint came, or the last one went.
+    /// Everything: another tree has become the present one.
     Everything,
 }
 

@@ -117,16 +117,6 @@ pub enum Note {
     Said(u64, Said),
 }
 
-/// What the kernel drops before a call is answered, without waiting for calls that are under way.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Doubtful {
-    /// What it gathered of the listing of a directory, which the call reads.
-    Listing(NodeId),
-    /// All names, and these: the call may be what made all of it doubtful, as one that reverts a tree. What waits for calls follows as
-    /// [`Output::Invalidate`].
-    Everything(Vec<Invalidate>),
-}
-
 /// What the driver is to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
@@ -151,9 +141,9 @@ pub enum Output {
     Keep(Piece, Bytes),
     /// Append this numbered change to the journal, before anything that follows is done. The body is encoded with [`NOTAG`].
     Journal(u64, Frame),
-    /// Have the kernel drop what is doubtful, then answer this call. It must wait for nothing else that the kernel is to forget: that may
-    /// wait for the call.
-    AnswerDropped(CallId, Answer, Doubtful),
+    /// Have the kernel drop what it gathered of this directory's listing, then answer this call, which reads the directory. It must wait
+    /// for nothing else that the kernel is to forget: that may wait for the call.
+    AnswerDropped(NodeId, CallId, Answer),
     /// Once every call that reads this directory now has been answered and has taken the answer in, say so with this number by
     /// [`Client::readers_passed`]. Nothing waits for that.
     AwaitReaders(NodeId, u64),
@@ -459,17 +449,11 @@ impl Client {
 
     pub(crate) fn answer(&mut self, id: CallId, answer: Answer) {
         self.changed_names(id, !matches!(answer, Answer::Fail(_)));
-        match self.calls.remove(&id) {
-            // Who changed all of it, and goes on, sees it changed.
-            Some(begun) if self.leases.all_recalled.is_some_and(|at| begun <= at) => {
-                let known = self.known_to_kernel();
-                self.outputs.push_back(Output::AnswerDropped(id, answer, Doubtful::Everything(known)));
-            }
-            Some(_) => self.outputs.push_back(Output::Answer(id, answer)),
-            None => {
-                self.abandoned.remove(&id);
-                operation::undo(self, id, answer);
-            }
+        if self.calls.remove(&id).is_some() {
+            self.outputs.push_back(Output::Answer(id, answer));
+        } else {
+            self.abandoned.remove(&id);
+            operation::undo(self, id, answer);
         }
     }
 
@@ -485,7 +469,7 @@ impl Client {
     /// Answers once the kernel has dropped what it gathered of a directory's listing.
     pub(crate) fn answer_dropped(&mut self, dir: NodeId, id: CallId, answer: Answer) {
         if self.calls.remove(&id).is_some() {
-            self.outputs.push_back(Output::AnswerDropped(id, answer, Doubtful::Listing(dir)));
+            self.outputs.push_back(Output::AnswerDropped(dir, id, answer));
         } else {
             self.abandoned.remove(&id);
         }

@@ -20,8 +20,6 @@ pub(crate) struct Leases {
     since: Time,
     /// Something was leased since then.
     holds_any: bool,
-    /// When everything was taken back at once: a tree that was reverted, say, perhaps by a call of this mount.
-    pub(crate) all_recalled: Option<Time>,
     /// Recalls that were answered.
     pub(crate) recalls: u64,
     /// Recalls that are answered once an fd of the file is here.
@@ -42,7 +40,6 @@ impl Leases {
             watch: terms.map_or(Watch::None, |terms| terms.watch),
             since: Time(0),
             holds_any: false,
-            all_recalled: None,
             recalls: 0,
             acquiring: BTreeMap::new(),
             waiting: BTreeMap::new(),

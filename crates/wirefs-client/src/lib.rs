@@ -35,7 +35,7 @@ mod synced;
 mod trim;
 
 pub use ahead::LateError;
-pub use core::{Attachment, Client, Config, Doubtful, Lane, Note, Output, Said};
+pub use core::{Attachment, Client, Config, Lane, Note, Output, Said};
 pub use data_connections::{DATA_RETRY_AFTER, DataKey};
 pub use host::HostName;
 pub use link::LinkState;

@@ -40,7 +40,6 @@ impl Client {
         let Some(holder) = self.leases.holder_mut() else { return };
         let forgetting = holder.recalled(now, serial, &items);
         if recall.items.is_empty() {
-            self.leases.all_recalled = Some(now);
             self.forget_leased();
             self.empty_kernel();
         }
@@ -158,17 +157,6 @@ impl Client {
         for node in nodes {
             self.invalidate(Invalidate::Node { node, offset: -1, length: 0 });
         }
-    }
-
-    /// What the kernel knows but names: listings with the attributes of directories, and attributes of all else.
-    pub(crate) fn known_to_kernel(&self) -> Vec<Invalidate> {
-        let is_directory =
-            |node: NodeId| self.names.node(node).is_some_and(|known| known.stat.kind == Kind::Directory);
-        let known = self.names.held_by_kernel().map(|node| match is_directory(node) {
-            true => Invalidate::Listing { node },
-            false => Invalidate::Node { node, offset: -1, length: 0 },
-        });
-        known.collect()
     }
 
     /// The open files that go by their names alone, of which those or one on the way to them may be about to change.

@@ -185,11 +185,6 @@ impl Kernel {
         self.forgotten.insert(node, self.clock);
     }
 
-    /// It is told to forget all names at once, which waits for nothing.
-    pub(crate) fn forgets_names(&mut self) {
-        self.names.clear();
-    }
-
     /// It is told to forget something.
     pub(crate) fn forgets(&mut self, what: &Invalidate) {
         match what {

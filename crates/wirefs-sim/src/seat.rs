@@ -17,7 +17,7 @@ use dial::Greeting;
 use std::collections::VecDeque;
 use std::time::Duration;
 use wirefs_client::call::{Call, CallId, Caller, Invalidate};
-use wirefs_client::{Client, Config, Doubtful, Lane, Output};
+use wirefs_client::{Client, Config, Lane, Output};
 use wirefs_op::message::version::SessionId;
 use wirefs_op::{FileId, Time};
 use wirefs_server::ConnectionKey;
@@ -245,18 +245,11 @@ impl World {
                 }
                 Output::Invalidate(_) if self.is_ticking && self.flaw == Some(Flaw::KeepsTheKernels) => {}
                 Output::Invalidate(what) => self.tell_kernel(index, Notice::Forget(what)),
-                Output::AnswerDropped(id, answer, Doubtful::Listing(node)) => {
+                Output::AnswerDropped(node, id, answer) => {
                     if self.flaw != Some(Flaw::KeepsListings)
                         && let Some(seat) = self.seats.get_mut(index)
                     {
                         seat.kernel.forgets(&Invalidate::Listing { node });
-                    }
-                    self.answer_comes(index, id, answer);
-                }
-                Output::AnswerDropped(id, answer, Doubtful::Everything(known)) => {
-                    if let Some(seat) = self.seats.get_mut(index) {
-                        seat.kernel.forgets_names();
-                        known.iter().for_each(|what| seat.kernel.forgets(what));
                     }
                     self.answer_comes(index, id, answer);
                 }

@@ -33,7 +33,10 @@ pub(crate) fn run(arguments: &Checkpoint) -> Result<()> {
 fn command(mountpoint: &Path, verb: &str, name: &OsStr) -> Result<()> {
     let value = [verb.as_bytes(), b" ", name.as_bytes()].concat();
     rustix::fs::setxattr(mountpoint, COMMAND, &value, XattrFlags::empty())
-        .map_err(|errno| explained(errno, mountpoint, name))
+        .map_err(|errno| explained(errno, mountpoint, name))?;
+    // What the kernel believed of the tree before is forgotten once this is answered, whatever the answer is (S-141).
+    let _forgotten = rustix::fs::getxattr(mountpoint, COMMAND, &mut [0_u8; 1]);
+    Ok(())
 }
 
 /// What an errno means for a checkpoint.

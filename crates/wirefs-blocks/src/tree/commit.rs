@@ -181,16 +181,10 @@ impl BlockTree {
             let is_next = state.volume.id == basis;
             is_next.then(|| std::mem::replace(&mut state.volume, Arc::clone(&volume)))
         };
-        if let Some(before) = before {
-            let is_another = volume.root.era != before.root.era;
-            if is_another {
-                self.opens.forget_dead();
-                changes.dead_unread_from = Some(Ino(0));
-            }
-            // The directory of checkpoints comes and goes by changes of other places: whoever made one does not take it for that.
-            if is_another || volume.checkpoints.is_empty() != before.checkpoints.is_empty() {
-                self.tell(Unasked::Everything);
-            }
+        if before.is_some_and(|before| volume.root.era != before.root.era) {
+            self.opens.forget_dead();
+            changes.dead_unread_from = Some(Ino(0));
+            self.tell(Unasked::Everything);
         }
         for id in adopted {
             self.opens.adopt(id);

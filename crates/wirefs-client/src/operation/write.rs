@@ -257,6 +257,11 @@ pub(crate) fn finish(client: &mut Client, writing: Writing, sent: Time, put: Rpu
     {
         client.caught_up(&shown, stat);
     }
+    // A kernel that writes past its pages believes the mode that it knew: with its set-id bits, though they fell.
+    let is_marked = client.names.node(node).is_some_and(|known| known.stat.mode & 0o6000 != 0);
+    if is_marked && waits.is_some() {
+        client.invalidate(Invalidate::Node { node, offset: -1, length: 0 });
+    }
     attributes::took_effect(client, node, Some(put.before), put.stat.as_ref(), sent);
     if u64::from(put.count) < bytes {
         // The server's disk took a part: what it did not take is lost to us as well.
@@ -271,8 +276,12 @@ pub(crate) fn finish(client: &mut Client, writing: Writing, sent: Time, put: Rpu
         }
     } else if let Some((call, before)) = waits {
         let done = before + put.count;
-        if !client.requests.any(|pending| is_part_of(pending, call)) {
-            client.answer(call, Answer::Count(done));
+        let is_last = !client.requests.any(|pending| is_part_of(pending, call));
+        match (is_last, is_marked) {
+            // It holds the file's own lock only, which forgetting attributes does not wait for.
+            (true, true) => client.answer_after(call, Answer::Count(done)),
+            (true, false) => client.answer(call, Answer::Count(done)),
+            (false, _) => {}
         }
     }
     goes_on(client, node);

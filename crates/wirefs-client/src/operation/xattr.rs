@@ -25,9 +25,19 @@ impl Asking {
 
 #[derive(Clone, Copy, Debug)]
 enum What {
-    Value { size_max: u32 },
+    Value {
+        size_max: u32,
+    },
+    /// Something of the tree itself. Who asks knows afterwards that the kernel has forgotten what it had to until then: asking for
+    /// an attribute holds nothing in it that this could wait for.
+    Own {
+        size_max: u32,
+    },
     Change,
 }
+
+/// What the names of attributes begin with that a tree itself has or obeys.
+const OWN: &[u8] = b"wirefs.";
 
 /// # Cost
 /// 0 round trips when the file is known to have none (as `ls -l` asks of each), else 1.
@@ -38,10 +48,11 @@ pub(crate) fn read(
     name: &[u8],
     size_max: u32,
 ) -> Result<(), Errno> {
-    if has_none(client, node) {
-        return Err(Errno::NoData);
-    }
-    let what = What::Value { size_max };
+    let what = match name.starts_with(OWN) {
+        true => What::Own { size_max },
+        false if has_none(client, node) => return Err(Errno::NoData),
+        false => What::Value { size_max },
+    };
     send(client, call, node, XattrAction::Read, name, Bytes::new(), (0, false), what)
 }
 
@@ -49,7 +60,7 @@ pub(crate) fn read(
 /// As [`read`].
 pub(crate) fn list(client: &mut Client, call: CallId, node: NodeId, size_max: u32) -> Result<(), Errno> {
     if has_none(client, node) {
-        value(client, call, Bytes::new(), size_max);
+        client.answer(call, value(Bytes::new(), size_max));
         return Ok(());
     }
     let what = What::Value { size_max };
@@ -106,7 +117,8 @@ fn send(
 pub(crate) fn finish(client: &mut Client, asking: Asking, sent: Time, reply: Rxattr) {
     let Asking { call, node, what } = asking;
     match what {
-        What::Value { size_max } => value(client, call, reply.value.0, size_max),
+        What::Value { size_max } => client.answer(call, value(reply.value.0, size_max)),
+        What::Own { size_max } => client.answer_after(call, value(reply.value.0, size_max)),
         What::Change => {
             client.files.write_answered(node, 0);
             attributes::took_effect(client, node, None, reply.stat.as_ref(), sent);
@@ -118,17 +130,21 @@ pub(crate) fn finish(client: &mut Client, asking: Asking, sent: Time, reply: Rxa
 
 pub(crate) fn failed(client: &mut Client, asking: Asking, errno: Errno) {
     let Asking { call, node, what } = asking;
-    client.fail(call, errno);
-    if matches!(what, What::Change) {
-        client.files.write_answered(node, 0);
-        super::write::goes_on(client, node);
+    match what {
+        What::Value { .. } => client.fail(call, errno),
+        What::Own { .. } => client.answer_after(call, Answer::Fail(errno)),
+        What::Change => {
+            client.fail(call, errno);
+            client.files.write_answered(node, 0);
+            super::write::goes_on(client, node);
+        }
     }
 }
 
-fn value(client: &mut Client, call: CallId, value: Bytes, size_max: u32) {
+fn value(value: Bytes, size_max: u32) -> Answer {
     match size_max {
-        0 => client.answer(call, Answer::Size(value.len() as u32)),
-        max if value.len() > max as usize => client.fail(call, Errno::Range),
-        _ => client.answer(call, Answer::Data(value)),
+        0 => Answer::Size(value.len() as u32),
+        max if value.len() > max as usize => Answer::Fail(Errno::Range),
+        _ => Answer::Data(value),
     }
 }

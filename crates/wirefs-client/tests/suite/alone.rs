@@ -6,7 +6,7 @@ use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 use wirefs_client::call::{Answer, Call, CallId, Caller, Handle, Invalidate, NodeId, ROOT};
-use wirefs_client::{Attachment, Client, DataKey, Doubtful, Lane, Output};
+use wirefs_client::{Attachment, Client, DataKey, Lane, Output};
 use wirefs_op::limits::DATA_BYTES_MAX;
 use wirefs_op::listing::ListingWriter;
 use wirefs_op::message::attach::{Leases, Watch};
@@ -42,8 +42,6 @@ pub(crate) enum Told {
     Forget(Invalidate),
     /// Trecalled with this serial.
     Recalled(u64),
-    /// All names, and these, ahead of an answer.
-    Emptied(Vec<Invalidate>),
 }
 
 pub(crate) fn stat(ino: u64, kind: Kind, size: u64) -> Stat {
@@ -140,7 +138,7 @@ impl Alone {
             match output {
                 Output::Answer(call, answer)
                 | Output::AnswerAfter(call, answer)
-                | Output::AnswerDropped(call, answer, Doubtful::Listing(_))
+                | Output::AnswerDropped(_, call, answer)
                 | Output::AnswerJournaled(call, answer) => {
                     assert!(self.answers.iter().all(|(other, _)| *other != call), "answered twice");
                     self.answers.push((call, answer));
@@ -157,10 +155,6 @@ impl Alone {
                     (NOTAG, Request::Recalled(recalled)) => self.told.push(Told::Recalled(recalled.serial)),
                     other => panic!("{other:?}"),
                 },
-                Output::AnswerDropped(call, answer, Doubtful::Everything(known)) => {
-                    self.told.push(Told::Emptied(known));
-                    self.answers.push((call, answer));
-                }
                 Output::Invalidate(what) => self.told.push(Told::Forget(what)),
                 Output::OpenData(key) => self.opens.push(key),
                 Output::CloseData(key) | Output::HangUpData(key) => self.closes.push(key),

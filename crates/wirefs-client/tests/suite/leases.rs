@@ -7,7 +7,7 @@ use crate::deeds::{
 use crate::world::{STEADY, World};
 use std::time::Duration;
 use wirefs_client::call::{Answer, Call, Handle, Invalidate, NodeId, PageCache, ROOT};
-use wirefs_op::Errno;
+use wirefs_op::{Errno, SetStat};
 
 const NOTHING: [&str; 0] = [];
 const HOUR: Duration = Duration::from_secs(3600);
@@ -381,4 +381,20 @@ fn a_lease_client_of_a_server_without_leases_asks_for_each_call_and_fetches_noth
     world.settle();
     assert!(!world.seats[0].sent.contains(&"Ping"));
     assert_eq!(world.seats[0].client.snapshot().leases, None);
+}
+
+/// A kernel that writes past its pages keeps the mode that it knew.
+#[test]
+fn a_set_id_bit_that_a_write_took_is_forgotten_before_its_caller_goes_on() {
+    let mut world = World::new(1, config("direct"), 1, STEADY);
+    let node = world.file(0, ROOT, b"f", b"contents");
+    let handle = handle(world.ask(0, Call::Open { node, how: READ_WRITE }));
+    for (mode, told) in [(0o755, vec![]), (0o4755, vec![Invalidate::Node { node, offset: -1, length: 0 }])] {
+        let set = SetStat { mode: Some(mode), ..SetStat::default() };
+        world.ask(0, Call::Setattr { node, handle: None, set, kill_privileges: false });
+        world.ask(0, getattr(node));
+        world.seats[0].invalidated.clear();
+        assert_eq!(world.ask(0, write(node, handle, 0, b"C")), Answer::Count(1));
+        assert_eq!(world.seats[0].invalidated, told, "{mode:o}");
+    }
 }

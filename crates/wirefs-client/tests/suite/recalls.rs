@@ -11,7 +11,6 @@ use wirefs_op::message::get::{GotMode, Rget};
 use wirefs_op::message::put::Rput;
 
 use wirefs_op::message::recall::{RecallItem, Rrecall};
-use wirefs_op::message::remove::Rremove;
 use wirefs_op::message::target::{Fd, NOFD};
 use wirefs_op::wire::Data;
 use wirefs_op::{DirEntry, FileId, Kind, NOTAG, Reply, Request, SetStat, Stat, Tag};
@@ -149,28 +148,6 @@ fn a_kernel_that_has_forgotten_a_file_is_not_told_to_again() {
     while let Some((tag, _)) = alone.asked.pop_front() {
         alone.reply(tag, &got(GotMode::LAST, Some(changed), b"")).unwrap();
     }
-    assert_eq!(alone.told, []);
-}
-
-// S-1
-#[test]
-fn who_makes_everything_doubtful_goes_on_once_the_kernel_believes_nothing() {
-    let (mut alone, node) = with_file();
-    let removal = alone.call(Call::Unlink { parent: ROOT, name: b"__checkpoint_a" });
-    let tag = alone.next();
-    alone.recall(1, Vec::new());
-    let removed = Rremove { dir: Some(stat(ROOT.0, Kind::Directory, 0)) };
-    alone.reply(tag, &Reply::Remove(removed)).unwrap();
-    let doubtful = vec![Invalidate::Listing { node: ROOT }, Invalidate::Node { node, offset: -1, length: 0 }];
-    assert_eq!(alone.told, [Told::Emptied(doubtful)]);
-    assert_eq!(alone.answer(removal), Some(&Answer::Done));
-    // Who begins behind that waits for nothing of it.
-    alone.told.clear();
-    alone.sleep(Duration::from_millis(1));
-    let look = alone.call(getattr(node));
-    let tag = alone.next();
-    alone.reply(tag, &got(GotMode::LAST, Some(leased(9, Kind::File, 5)), b"")).unwrap();
-    assert!(matches!(alone.answer(look), Some(Answer::Attr(..))));
     assert_eq!(alone.told, []);
 }
 

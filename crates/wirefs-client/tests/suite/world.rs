@@ -19,7 +19,7 @@ use std::ops::Range;
 use std::time::Duration;
 use wirefs_cache::Piece;
 use wirefs_client::call::{Answer, Call, CallId, Caller, Invalidate, NodeId};
-use wirefs_client::{Client, Config, Doubtful, Lane, Output};
+use wirefs_client::{Client, Config, Lane, Output};
 use wirefs_model::{Dice, ModelTree};
 use wirefs_op::message::attach::Watch;
 use wirefs_op::message::error::Rerror;
@@ -399,15 +399,10 @@ impl World {
                 Output::JournalForget(below) => self.seats[seat].journal.retain(|number| *number >= below),
                 Output::Send(frame, lane) => self.send(seat, frame.to_body(), lane),
                 Output::Invalidate(what) => self.tell_kernel(seat, Notice::Forget(what)),
-                Output::AnswerDropped(id, answer, Doubtful::Listing(node)) => {
+                Output::AnswerDropped(node, id, answer) => {
                     let listing = Invalidate::Listing { node };
                     self.seats[seat].kernel.forgets(&listing);
                     self.seats[seat].invalidated.push(listing);
-                    self.answered(seat, id, answer);
-                }
-                Output::AnswerDropped(id, answer, Doubtful::Everything(known)) => {
-                    self.seats[seat].kernel.forgets_names();
-                    known.iter().for_each(|what| self.seats[seat].kernel.forgets(what));
                     self.answered(seat, id, answer);
                 }
                 Output::AwaitReaders(dir, until) => self.seats[seat].awaited.push((dir, until)),

@@ -1,24 +1,20 @@
-//! What the kernel forgets without waiting for calls, and whose readers are waited for, in two threads of their own: the queue of what else
-//! it is to forget waits for calls as these, and frames wait for that.
+//! What is done for the listings that the kernel gathers, in two threads of their own: the queue of what else the kernel is to forget waits
+//! for calls as these, and frames wait for that.
 //!
 //! A readdir whose answer waits until the kernel has dropped what it gathered of the directory's listing: dropping takes the locks of
 //! pages, which a call holds while it copies from them, and none that a call holds while it waits for an answer. So it waits for nothing
 //! but, where a program has its buffer in a file of this mount, a read of that.
-//!
-//! A call that may have made everything doubtful, such as one that reverts a tree: it holds the directory in which a name was changed, so it
-//! cannot wait for the kernel to be told of the names there one by one.
 //!
 //! Directories whose readers are waited for: that takes as long as they wait for their answers, and nothing waits for it.
 
 use super::engine::Waiting;
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use wirefs_client::Doubtful;
 use wirefs_client::call::{Answer, CallId, NodeId};
 
-/// What is dropped, and who is answered then.
+/// The listing of a directory, and who is answered when it was dropped.
 pub(super) struct Dropped {
-    pub(super) what: Doubtful,
+    pub(super) dir: NodeId,
     pub(super) call: CallId,
     pub(super) waiting: Waiting,
     pub(super) answer: Answer,

@@ -7,7 +7,6 @@ use super::outlet::Outlet;
 use std::io;
 use std::time::Instant;
 use wirefs_carrier::Class;
-use wirefs_client::Doubtful;
 use wirefs_client::call::{Answer, Invalidate, NodeId};
 use wirefs_fuse::Notifier;
 use wirefs_op::{Errno, Frame};
@@ -18,7 +17,7 @@ pub(super) fn start(engine: &Shared, notifier: Notifier) -> io::Result<()> {
     let (dropping, dropper) = (Shared::clone(engine), notifier.clone());
     std::thread::Builder::new()
         .name("wirefs-dropping".into())
-        .spawn(move || drop_doubtful(&dropping, &dropper))?;
+        .spawn(move || drop_listings(&dropping, &dropper))?;
     let (awaiting, awaiter) = (Shared::clone(engine), notifier.clone());
     std::thread::Builder::new()
         .name("wirefs-readers".into())
@@ -47,39 +46,12 @@ fn tell(engine: &Shared, notifier: &Notifier) {
     }
 }
 
-fn drop_doubtful(engine: &Shared, notifier: &Notifier) {
-    while let Some(Dropped { what, call, waiting, answer }) = engine.dropping.next() {
-        match what {
-            Doubtful::Listing(node) => {
-                let dropped = notifier.invalidate(&Invalidate::Listing { node });
-                // What was not dropped must not be taken for whole.
-                waiting.answer(if dropped.is_ok() { answer } else { Answer::Fail(Errno::Io) });
-            }
-            Doubtful::Everything(known) => {
-                forget_everything(engine, notifier, &known);
-                waiting.answer(answer);
-            }
-        }
+fn drop_listings(engine: &Shared, notifier: &Notifier) {
+    while let Some(Dropped { dir, call, waiting, answer }) = engine.dropping.next() {
+        let dropped = notifier.invalidate(&Invalidate::Listing { node: dir });
+        // What was not dropped must not be taken for whole.
+        waiting.answer(if dropped.is_ok() { answer } else { Answer::Fail(Errno::Io) });
         engine.lock().delayed.remove(&call);
-    }
-}
-
-/// Sees to it without waiting for calls that the kernel believes nothing of what it knows.
-fn forget_everything(engine: &Shared, notifier: &Notifier, known: &[Invalidate]) {
-    // Names first: with a name the kernel looks at its attributes.
-    if !notifier.forget_names().unwrap_or(false) {
-        let directories = known.iter().filter_map(|what| match what {
-            Invalidate::Listing { node } => Some(*node),
-            Invalidate::Node { .. } | Invalidate::Entry { .. } => None,
-        });
-        let directories: Vec<NodeId> = directories.collect();
-        let wait = notifier.distrust(&directories, Instant::now()).unwrap_or_default();
-        if !wait.is_zero() {
-            engine.pause(wait);
-        }
-    }
-    for what in known {
-        let _ = notifier.invalidate(what);
     }
 }
 

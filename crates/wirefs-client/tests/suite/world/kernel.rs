@@ -186,11 +186,6 @@ impl Kernel {
         self.forgotten.insert(node, self.clock);
     }
 
-    /// All at once, and without waiting for anything.
-    pub(super) fn forgets_names(&mut self) {
-        self.names.clear();
-    }
-
     pub(super) fn forgets(&mut self, what: &Invalidate) {
         match what {
             Invalidate::Node { node, offset, .. } => {
