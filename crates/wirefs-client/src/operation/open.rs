@@ -1,6 +1,6 @@
 //! Open, and the server's fds behind open files.
 
-use crate::call::{Answer, CallId, Caller, Handle, OpenHow, PageCache};
+use crate::call::{Answer, CallId, Caller, Handle, Invalidate, OpenHow, PageCache};
 use crate::core::Client;
 use crate::operation::{Pending, as_opened, attributes, fetch, lookup, make, publish, session};
 use crate::streams::{Joined, SMALL_BYTES_MAX};
@@ -199,6 +199,10 @@ pub(crate) fn finish_writing(client: &mut Client, opening: Opening, sent: Time, 
     if cuts {
         client.files.write_answered(node, 0);
         client.files.truncate_contents(node, 0);
+        // As of a write: the kernel goes on to believe the mode that it knew.
+        if client.names.node(node).is_some_and(|known| known.stat.mode & 0o6000 != 0) {
+            client.invalidate(Invalidate::Node { node, offset: -1, length: 0 });
+        }
         attributes::took_effect(client, node, Some(put.before), put.stat.as_ref(), sent);
     } else if let Some(stat) = put.stat {
         client.refresh(&stat, sent);

@@ -6,7 +6,7 @@ use crate::deeds::{
 };
 use crate::world::{STEADY, World};
 use std::time::Duration;
-use wirefs_client::call::{Answer, Call, Handle, Invalidate, NodeId, PageCache, ROOT};
+use wirefs_client::call::{Answer, Call, Handle, Invalidate, NodeId, OpenHow, PageCache, ROOT};
 use wirefs_op::{Errno, SetStat};
 
 const NOTHING: [&str; 0] = [];
@@ -396,5 +396,12 @@ fn a_set_id_bit_that_a_write_took_is_forgotten_before_its_caller_goes_on() {
         world.seats[0].invalidated.clear();
         assert_eq!(world.ask(0, write(node, handle, 0, b"C")), Answer::Count(1));
         assert_eq!(world.seats[0].invalidated, told, "{mode:o}");
+        let set = SetStat { mode: Some(mode), ..SetStat::default() };
+        world.ask(0, Call::Setattr { node, handle: None, set, kill_privileges: false });
+        world.seats[0].invalidated.clear();
+        let cut = world.ask(0, Call::Open { node, how: OpenHow { truncate: true, ..READ_WRITE } });
+        world.close(0, node, crate::deeds::handle(cut));
+        world.settle();
+        assert_eq!(world.seats[0].invalidated, told, "{mode:o}, cut");
     }
 }
