@@ -218,10 +218,10 @@ pub enum PageCache {
     Drop,
     /// Keep no pages: each read comes to us (still allowing mmap).
     Bypass,
-    /// The same, closed as [`PageCache::Quiet`] is.
-    QuietBypass,
     /// The same where the kernel maps files nonetheless that it keeps no pages of (Linux 6.6); else drop what it has.
     Avoid,
+    /// As [`PageCache::Bypass`], closed as [`PageCache::Quiet`] is.
+    QuietBypass,
 }
 
 /// A listed entry, `.` and `..` among them.

@@ -200,7 +200,7 @@ pub(crate) fn finish_writing(client: &mut Client, opening: Opening, sent: Time, 
         client.files.write_answered(node, 0);
         client.files.truncate_contents(node, 0);
         // As of a write: the kernel goes on to believe the mode that it knew.
-        if client.names.node(node).is_some_and(|known| known.stat.mode & 0o6000 != 0) {
+        if super::write::has_set_id(client, node) {
             client.invalidate(Invalidate::Node { node, offset: -1, length: 0 });
         }
         attributes::took_effect(client, node, Some(put.before), put.stat.as_ref(), sent);

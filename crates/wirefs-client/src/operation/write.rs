@@ -200,8 +200,13 @@ fn send(
 
 /// Whether what a write makes of the file is known. With set-id bits the server decides whether they fall.
 fn may_go_ahead(client: &Client, node: NodeId) -> bool {
-    let is_plain = client.names.node(node).is_some_and(|known| known.stat.mode & 0o6000 == 0);
+    let is_plain = client.names.node(node).is_some() && !has_set_id(client, node);
     is_plain && (client.is_ahead(node) || client.can_be_ahead(node))
+}
+
+/// Whether it is known to have set-id bits.
+pub(crate) fn has_set_id(client: &Client, node: NodeId) -> bool {
+    client.names.node(node).is_some_and(|known| known.stat.mode & 0o6000 != 0)
 }
 
 /// What the caller sees at once: the data, and the size.
@@ -258,8 +263,8 @@ pub(crate) fn finish(client: &mut Client, writing: Writing, sent: Time, put: Rpu
         client.caught_up(&shown, stat);
     }
     // A kernel that writes past its pages believes the mode that it knew: with its set-id bits, though they fell.
-    let is_marked = client.names.node(node).is_some_and(|known| known.stat.mode & 0o6000 != 0);
-    if is_marked && waits.is_some() {
+    let had_set_id = has_set_id(client, node);
+    if had_set_id && waits.is_some() {
         client.invalidate(Invalidate::Node { node, offset: -1, length: 0 });
     }
     attributes::took_effect(client, node, Some(put.before), put.stat.as_ref(), sent);
@@ -277,7 +282,7 @@ pub(crate) fn finish(client: &mut Client, writing: Writing, sent: Time, put: Rpu
     } else if let Some((call, before)) = waits {
         let done = before + put.count;
         let is_last = !client.requests.any(|pending| is_part_of(pending, call));
-        match (is_last, is_marked) {
+        match (is_last, had_set_id) {
             // It holds the file's own lock only, which forgetting attributes does not wait for.
             (true, true) => client.answer_after(call, Answer::Count(done)),
             (true, false) => client.answer(call, Answer::Count(done)),

@@ -6,7 +6,7 @@ use crate::deeds::{
 };
 use crate::world::{STEADY, World};
 use std::time::Duration;
-use wirefs_client::call::{Answer, Call, NodeId, ROOT};
+use wirefs_client::call::{Answer, Call, Entry, Handle, NodeId, ROOT};
 use wirefs_op::Errno;
 
 const NOTHING: [&str; 0] = [];
@@ -251,18 +251,24 @@ fn release_is_answered_at_once() {
     world.settle();
 }
 
-#[test]
-fn a_strict_client_asks_for_each_call_and_for_nothing_else() {
-    let mut world = World::new(1, config("strict"), 2, STEADY);
+/// A file of five bytes that client 1 has looked up and opened in a mode that keeps no contents.
+fn opened_in(mode: &str) -> (World, Entry, Handle) {
+    let mut world = World::new(1, config(mode), 2, STEADY);
     let dir = world.directory(0, ROOT, b"d");
     world.file(0, dir, b"small", b"hello");
     let dir = world.lookup(1, ROOT, b"d");
     let (found, sent) = world.cost(1, Call::Lookup { parent: dir, name: b"small" });
     assert_eq!(sent, ["Get"]);
-    let node = entry(found).node;
-    let (opened, sent) = world.cost(1, Call::Open { node, how: READ });
+    let found = entry(found);
+    let (opened, sent) = world.cost(1, Call::Open { node: found.node, how: READ });
     assert_eq!(sent, ["Get"]);
     let handle = handle(opened);
+    (world, found, handle)
+}
+
+#[test]
+fn a_strict_client_asks_for_each_call_and_for_nothing_else() {
+    let (mut world, Entry { node, .. }, handle) = opened_in("strict");
     let (bytes, sent) = world.cost(1, read(node, handle, 0, 4096));
     assert_eq!((data(bytes).as_ref(), sent), (b"hello".as_ref(), vec!["Get"]));
     let (_, sent) = world.cost(1, getattr(node));
@@ -272,17 +278,8 @@ fn a_strict_client_asks_for_each_call_and_for_nothing_else() {
 // S-140
 #[test]
 fn a_direct_client_asks_for_contents_each_time_and_believes_the_rest() {
-    let mut world = World::new(1, config("direct"), 2, STEADY);
-    let dir = world.directory(0, ROOT, b"d");
-    world.file(0, dir, b"small", b"hello");
-    let dir = world.lookup(1, ROOT, b"d");
-    let (found, sent) = world.cost(1, Call::Lookup { parent: dir, name: b"small" });
-    assert_eq!(sent, ["Get"]);
-    let found = entry(found);
+    let (mut world, found, handle) = opened_in("direct");
     assert_eq!((found.entry_ttl, found.attr_ttl), (Duration::MAX, Duration::MAX));
-    let (opened, sent) = world.cost(1, Call::Open { node: found.node, how: READ });
-    assert_eq!(sent, ["Get"]);
-    let handle = handle(opened);
     for _ in 0..3 {
         let (bytes, sent) = world.cost(1, read(found.node, handle, 0, 4096));
         assert_eq!((data(bytes).as_ref(), sent), (b"hello".as_ref(), vec!["Get"]));
