@@ -13,8 +13,8 @@
 //!
 //! | pen | becomes | when |
 //! |---|---|---|
-//! | `Held(Idle)` | `Held(Running)` | somebody here waits with a change |
-//! | | `Passing` | another asked |
+//! | `Held(Idle)` | `Held(Running)` | somebody here waits with a change, and the pen has just come or nobody asked |
+//! | | `Passing` | others asked: to the next one in the ring of their numbers |
 //! | `Held(Running)` | `Held(Settling)` | the driver has made the change |
 //! | `Held(Settling)` | `Held(Idle)` | all members have the root |
 //! | `Passing` | `Elsewhere` | the other one says that it holds it |
@@ -191,6 +191,9 @@ pub struct Together {
     has_heard_of_members: bool,
     turn: u64,
     pen: Pen,
+    /// The pen has just come: the own change is first.
+    is_own_turn: bool,
+    /// Others who would like to have the pen. They go with it, so that each has to ask only once.
     asked: BTreeSet<NodeId>,
     /// When the holder was asked last: in which view, at which turn.
     asked_in: (View, u64),
@@ -246,6 +249,7 @@ impl Together {
             has_heard_of_members: false,
             turn: 0,
             pen: Pen::Elsewhere { holder: me },
+            is_own_turn: false,
             asked: BTreeSet::new(),
             asked_in: (View::default(), 0),
             stand: Stand::default(),

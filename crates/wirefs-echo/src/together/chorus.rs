@@ -1,10 +1,13 @@
 //! What is heard of others, and signs of life.
 
-use super::message::{Body, Header, Message};
-use super::pen::{Checking, Pen, Work};
+use std::collections::BTreeSet;
+
 use wirefs_op::Time;
 
+use super::message::{Body, Header, Message};
+use super::pen::{Checking, Pen, Work};
 use super::{NODES_MAX, NodeId, Output, Peer, Together};
+use crate::block::BlockId;
 
 impl Together {
     pub(super) fn tick(&mut self) {
@@ -73,10 +76,11 @@ impl Together {
             // What follows counts in the view that it was said in.
             _ if header.view != self.view => {}
             Body::Alive => {}
+            // Also where it is not here: it comes by.
             Body::Want => {
                 self.asked.insert(from);
             }
-            Body::Pass { root } => self.passed(&header, root),
+            Body::Pass { root, asked } => self.passed(&header, root, asked),
             Body::Root { root, made, freed, latest } => {
                 self.told_root(Checking { from, root, made, freed, latest, looks: 0 });
             }
@@ -98,7 +102,7 @@ impl Together {
         }
         if header.turn > self.turn && header.holder != self.me {
             self.turn = header.turn;
-            self.pen = Pen::Elsewhere { holder: header.holder };
+            self.is_elsewhere(header.holder);
         }
         let has_it =
             header.settled.is_some() && header.settled == self.stand.root && self.stand.view == self.view;
@@ -107,21 +111,32 @@ impl Together {
             self.free();
         }
         if self.pen == (Pen::Passing { to: from }) && header.holds && header.turn == self.turn {
-            self.pen = Pen::Elsewhere { holder: from };
+            self.is_elsewhere(from);
         }
     }
 
-    fn passed(&mut self, header: &Header, root: Option<crate::block::BlockId>) {
+    fn is_elsewhere(&mut self, holder: NodeId) {
+        if matches!(self.pen, Pen::Elsewhere { .. }) {
+            self.asked.remove(&holder);
+        } else {
+            // They went with it.
+            self.asked.clear();
+        }
+        self.pen = Pen::Elsewhere { holder };
+    }
+
+    fn passed(&mut self, header: &Header, root: Option<BlockId>, asked: BTreeSet<NodeId>) {
         let is_due = self.pen == Pen::Elsewhere { holder: self.me } && header.turn == self.turn;
         if (is_due || header.turn > self.turn) && root == self.stand.root && self.is_active() {
             self.turn = header.turn;
             self.pen = Pen::Held(if self.running.is_some() { Work::Running } else { Work::Idle });
-            self.asked.clear();
+            self.is_own_turn = true;
+            self.asked.extend(asked);
             self.beat();
         }
     }
 
-    fn has(&mut self, from: NodeId, root: crate::block::BlockId) {
+    fn has(&mut self, from: NodeId, root: BlockId) {
         if let Some(peer) = self.peers.get_mut(&from) {
             peer.has = Some(root);
         }

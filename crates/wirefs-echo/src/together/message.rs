@@ -71,6 +71,8 @@ pub enum Body {
     Pass {
         /// The root.
         root: Option<BlockId>,
+        /// Who else would like to have it.
+        asked: BTreeSet<NodeId>,
     },
     /// The holder's root.
     Root {

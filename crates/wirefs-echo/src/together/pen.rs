@@ -4,6 +4,7 @@
 mod tests;
 
 use std::collections::BTreeSet;
+use std::ops::Bound;
 
 use super::message::{Body, Latest};
 use super::{Made, NodeId, Output, Together};
@@ -71,20 +72,40 @@ impl Together {
         if self.pen != Pen::Held(Work::Idle) || self.begin_view_if_needed() {
             return;
         }
-        self.asked.retain(|id| self.members.contains(id));
-        // Others first: who has just had it comes last.
-        let next = self.asked.pop_first().or_else(|| self.others().first().copied().filter(|_| self.leaves));
-        if let Some(to) = next {
+        let next = self.next_in_turn();
+        let is_ready = self.wants && self.running.is_none();
+        if let Some(to) = next.filter(|_| !(is_ready && self.is_own_turn)) {
             self.turn += 1;
             self.pen = Pen::Passing { to };
-            let root = self.stand.root;
-            self.send(to, Body::Pass { root });
-        } else if self.wants && self.running.is_none() {
+            self.pass(to);
+        } else if is_ready {
             self.wants = false;
+            self.is_own_turn = false;
             self.running = Some(self.stand.root);
             self.pen = Pen::Held(Work::Running);
             self.outputs.push_back(Output::Run { on: self.stand.root });
         }
+    }
+
+    /// Who has the pen next: of those who asked, the first one behind this node in the ring of numbers. So each has it before another
+    /// has it twice, however often that one asks and however near it is.
+    fn next_in_turn(&mut self) -> Option<NodeId> {
+        self.asked.retain(|id| self.members.contains(id) && *id != self.me);
+        let behind = (Bound::Excluded(self.me), Bound::Unbounded);
+        let next = self.asked.range(behind).next().or(self.asked.first()).copied();
+        next.or_else(|| self.others().first().copied().filter(|_| self.leaves))
+    }
+
+    /// Says that it is this one's, with who else has asked, this node among them.
+    fn pass(&mut self, to: NodeId) {
+        let mut asked = self.asked.clone();
+        asked.remove(&to);
+        if self.wants {
+            asked.insert(self.me);
+            self.asked_in = (self.view, self.turn);
+        }
+        let root = self.stand.root;
+        self.send(to, Body::Pass { root, asked });
     }
 
     /// The driver has made a change.
@@ -216,10 +237,7 @@ impl Together {
         }
         self.send_root();
         match self.pen {
-            Pen::Passing { to } => {
-                let root = self.stand.root;
-                self.send(to, Body::Pass { root });
-            }
+            Pen::Passing { to } => self.pass(to),
             Pen::Elsewhere { holder } if self.wants && self.is_active() => self.send(holder, Body::Want),
             Pen::Elsewhere { .. } | Pen::Held(_) => {}
         }

@@ -139,6 +139,7 @@ impl Together {
         self.proposal = self.proposal.take().filter(|proposal| proposal.view > view);
         self.checking = None;
         self.asked.clear();
+        self.is_own_turn = false;
         self.pen = if holder == self.me && self.is_member() && turn == 0 {
             self.stand.view = view;
             match self.stand.root {

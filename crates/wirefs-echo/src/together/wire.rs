@@ -6,7 +6,7 @@
 //!
 //! 0 Alive
 //! 1 Want
-//! 2 Pass      root[16]
+//! 2 Pass      root[16] asked: members
 //! 3 Root      root[16] latest: count[1] (node[2] id[16])*  is_listed[1] made: ids  freed: ids
 //! 4 Have      root[16]
 //! 5 Lack      ids
@@ -49,7 +49,10 @@ pub fn encode(message: &Message) -> Vec<u8> {
     put_members(&mut to, &header.members);
     match body {
         Body::Alive | Body::Want => {}
-        Body::Pass { root } => put_root(&mut to, *root),
+        Body::Pass { root, asked } => {
+            put_root(&mut to, *root);
+            put_members(&mut to, asked);
+        }
         Body::Root { root, made, freed, latest } => {
             put_root(&mut to, Some(*root));
             put_latest(&mut to, latest);
@@ -93,7 +96,7 @@ pub fn decode(bytes: &[u8]) -> Option<Message> {
     let body = match code {
         0 => Body::Alive,
         1 => Body::Want,
-        2 => Body::Pass { root: from.root()? },
+        2 => Body::Pass { root: from.root()?, asked: from.members()? },
         3 => {
             let (root, latest, is_listed) = (from.id()?, from.latest()?, from.byte()?);
             let made = from.ids()?;

@@ -178,6 +178,7 @@ fn three_nodes_change_one_tree_at_once_and_have_the_same_at_the_end() {
     let all = contents_of_all(&company, &[1, 2, 3]);
     logs.iter().for_each(|log| log.check(&all));
     let changes: Vec<u64> = logs.iter().map(|log| log.changes).collect();
-    assert!(changes.iter().all(|count| *count > 0), "{changes:?}");
+    let (least, most) = (changes.iter().min().unwrap(), changes.iter().max().unwrap());
+    assert!(least * 2 > *most, "each in its turn: {changes:?}");
     eprintln!("{} s: {changes:?} changes of three nodes, all roots equal", span().as_secs());
 }

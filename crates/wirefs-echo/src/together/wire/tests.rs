@@ -37,7 +37,7 @@ fn body() -> impl Strategy<Value = Body> {
     prop_oneof![
         Just(Body::Alive),
         Just(Body::Want),
-        proptest::option::of(id()).prop_map(|root| Body::Pass { root }),
+        (proptest::option::of(id()), members.clone()).prop_map(|(root, asked)| Body::Pass { root, asked }),
         (id(), proptest::option::of(ids(half)), ids(half), latest)
             .prop_map(|(root, made, freed, latest)| Body::Root { root, made, freed, latest }),
         id().prop_map(|root| Body::Have { root }),
