@@ -76,6 +76,12 @@ pub(crate) const SET_TSO: u32 = 0x1f;
 pub(crate) const SET_GSO: u32 = 0x24;
 /// Joining of received packets.
 pub(crate) const SET_GRO: u32 = 0x2c;
+/// Packets in several pieces of memory.
+pub(crate) const SET_SG: u32 = 0x19;
+/// Checksums of what is sent, made by the card.
+pub(crate) const SET_TXCSUM: u32 = 0x17;
+/// Checksums of what is received, looked at by the card.
+pub(crate) const SET_RXCSUM: u32 = 0x15;
 
 /// `struct ethtool_value`.
 #[repr(C)]

@@ -22,12 +22,13 @@ pub(crate) fn run(rounds: usize) -> Outcome<()> {
         let site = Site::new(1, mtu)?;
         compare(&site, mtu, rounds)?;
         if mtu == 1_500 {
-            for (host, patch) in
-                site.hosts.iter().flat_map(|host| site.patches.iter().map(move |it| (host, it)))
-            {
-                host.unbundle(&patch.device)?;
-            }
-            print!("without offloads, ");
+            let cards =
+                || site.hosts.iter().flat_map(|host| site.patches.iter().map(move |it| (host, &it.device)));
+            cards().try_for_each(|(host, device)| host.unbundle(device))?;
+            print!("each packet by itself (no TSO, GSO, GRO), ");
+            compare(&site, mtu, rounds)?;
+            cards().try_for_each(|(host, device)| host.unaid(device))?;
+            print!("without any offload (no checksums, no scatter-gather either), ");
             compare(&site, mtu, rounds)?;
         }
     }
