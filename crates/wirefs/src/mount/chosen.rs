@@ -133,6 +133,12 @@ impl Chosen {
         }
         let journal = arguments.journal.then_some(true).or(arguments.no_journal.then_some(false));
         chosen.journal = journal.or(chosen.journal);
+        if chosen.journal == Some(true) && !chosen.mode.may_be_ahead() {
+            return Err(failure(
+                "--journal: in this mode each change waits for the server, so there is nothing to keep",
+                "mount in mode lease, or without --journal",
+            ));
+        }
         chosen.fsync = arguments.fsync.unwrap_or(chosen.fsync);
         if chosen.fsync == Fsync::Journal && !chosen.keeps_journal() {
             return Err(failure(
@@ -146,7 +152,7 @@ impl Chosen {
 
     /// Whether changes go to a journal on disk.
     pub(super) fn keeps_journal(&self) -> bool {
-        self.journal.unwrap_or(self.mode.may_be_ahead())
+        self.journal.unwrap_or(true) && self.mode.may_be_ahead()
     }
 
     fn take(&mut self, option: &str) -> Result<()> {

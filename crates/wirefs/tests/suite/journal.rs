@@ -228,12 +228,7 @@ fn a_mount_without_a_place_for_its_journal_says_so_and_works() {
 fn no_journal_is_kept_where_none_is_wished() {
     let world = World::new();
     let _server = world.serve(&["--listen", &world.url()]);
-    let without = [
-        vec!["--no-journal"],
-        vec!["-o", "no_journal"],
-        vec!["--mode", "window"],
-        vec!["--journal", "--mode", "window"],
-    ];
+    let without = [vec!["--no-journal"], vec!["-o", "no_journal"], vec!["--mode", "window"]];
     for arguments in without {
         let url = world.url();
         let words: Vec<&str> = [&["mount"], &arguments[..], &[&url, "mnt"]].concat();
@@ -242,6 +237,10 @@ fn no_journal_is_kept_where_none_is_wished() {
         umount(&world);
         assert!(!world.path("home/.local/state/wirefs/journal").exists(), "{arguments:?}");
     }
+    // Who asks for what a mode cannot have is told, and not let believe that it is there.
+    let url = world.url();
+    let refused = world.wirefs(&["mount", "--journal", "--mode", "window", &url, "mnt"]);
+    refused.fails_with(&["mode lease"]);
 }
 
 // S-63
