@@ -133,7 +133,7 @@ impl Commons {
         }
     }
 
-    fn obey(&self, desk: &mut Desk, output: Output) {
+    pub(super) fn obey(&self, desk: &mut Desk, output: Output) {
         match output {
             Output::Send { to, message } => {
                 let packets = desk.post.message(to, &message);
@@ -176,7 +176,12 @@ impl Commons {
             Output::Settled { root } => {
                 desk.fresh.clear();
                 desk.told.clear();
-                self.end_agreeing(desk, root, true);
+                if !self.end_agreeing(desk, root, true) {
+                    // Nobody waits for it any more, so nobody goes over to it either; by now to what followed from it.
+                    desk.owed = desk.machine.root().and_then(unpacked);
+                    self.go_over(desk);
+                    self.have_read(desk);
+                }
             }
             Output::Undone { root } => {
                 let made: Vec<BlockId> = std::mem::take(&mut desk.fresh).into_keys().collect();
@@ -184,7 +189,7 @@ impl Commons {
                 for id in std::mem::take(&mut desk.told) {
                     desk.free_later(id);
                 }
-                self.end_agreeing(desk, root, false);
+                let _is_awaited = self.end_agreeing(desk, root, false);
             }
             Output::Left => {
                 desk.has_left = true;
@@ -210,11 +215,14 @@ impl Commons {
         }
     }
 
-    fn end_agreeing(&self, desk: &mut Desk, root: wirefs_echo::BlockId, counts: bool) {
-        if unpacked(root).is_some_and(|root| desk.turn == Turn::Agreeing(root)) {
+    /// Whether the change under way is the one that waits for that.
+    fn end_agreeing(&self, desk: &mut Desk, root: wirefs_echo::BlockId, counts: bool) -> bool {
+        let is_awaited = unpacked(root).is_some_and(|root| desk.turn == Turn::Agreeing(root));
+        if is_awaited {
             desk.turn = Turn::Agreed(counts);
         }
         self.changed.notify_all();
+        is_awaited
     }
 
     fn adopt(&self, desk: &mut Desk, root: wirefs_echo::BlockId) {

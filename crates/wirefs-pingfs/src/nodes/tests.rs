@@ -1,17 +1,65 @@
 //! A node on its own, and its desk.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Weak;
 use std::sync::atomic::AtomicUsize;
 
 use bytes::Bytes;
 use wirefs_blocks::id::BlockId;
 use wirefs_blocks::store::BlockStore;
-use wirefs_blocks::turns::Turns;
+use wirefs_blocks::turns::{Follower, Turns};
+use wirefs_echo::together::Output;
 use wirefs_lab::Lab;
 
 use super::*;
 use crate::EchoOptions;
+use crate::store::packed;
 use crate::store::tests::await_more;
+
+/// A tree that goes over to each root that it is told of.
+#[derive(Default)]
+struct Followed(Mutex<Option<BlockId>>);
+
+impl Follower for Followed {
+    fn prepare(&self, _: BlockId) -> bool {
+        true
+    }
+
+    fn go_over(&self, root: BlockId) -> bool {
+        *self.0.lock().unwrap() = Some(root);
+        true
+    }
+}
+
+fn alone() -> CommonStore {
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let echo = Arc::new(EchoStore::open(EchoOptions::new(vec![address])).unwrap());
+    let key = key_of(b"a secret of this node").unwrap();
+    CommonStore::open(echo, &NodeOptions { node: 1, peers: Vec::new(), key }).unwrap()
+}
+
+#[test]
+fn a_change_that_counts_when_nobody_waits_for_it_any_more_is_shown() {
+    let lab = Lab::new("late").unwrap();
+    let run = || {
+        let store = alone();
+        let tree = Arc::new(Followed::default());
+        let follower: Weak<Followed> = Arc::downgrade(&tree);
+        store.follow(follower);
+        let root = BlockId::new(1, wirefs_blocks::id::NodeId(1)).unwrap();
+        assert_eq!(store.begin(), Ok(None));
+        store.register(&[(root, Bytes::from_static(b"block"))]).unwrap();
+        assert_eq!(store.agree(root, &[]), Ok(true));
+        store.end();
+        assert_eq!(*tree.0.lock().unwrap(), None, "to its own change the tree goes over by itself");
+        // As where the others say so only after the call gave up.
+        let mut desk = store.commons.desk();
+        store.commons.obey(&mut desk, Output::Settled { root: packed(root) });
+        drop(desk);
+        assert_eq!(*tree.0.lock().unwrap(), Some(root));
+    };
+    lab.host("host").unwrap().run(run).unwrap();
+}
 
 #[test]
 fn who_waits_for_another_at_the_desk_says_so_before() {
@@ -27,10 +75,7 @@ fn who_waits_for_another_at_the_desk_says_so_before() {
     ];
     let lab = Lab::new("desk").unwrap();
     let run = || {
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let echo = Arc::new(EchoStore::open(EchoOptions::new(vec![address])).unwrap());
-        let key = key_of(b"a secret of this node").unwrap();
-        let store = CommonStore::open(echo, &NodeOptions { node: 1, peers: Vec::new(), key }).unwrap();
+        let store = alone();
         assert!(store.before_waiting(|| {
             SAID.fetch_add(1, Ordering::SeqCst);
         }));
