@@ -9,10 +9,12 @@ use crate::attributes::{self, Device};
 use crate::sys;
 pub(super) use news::News;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::Statx;
 use rustix::io::Errno;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use wirefs_op::FileId;
 
 /// The queue: without permission events, which would hold up programs; objects by handle, so that nothing is opened for an
@@ -31,6 +33,11 @@ const CHANGES: u64 = events::NAMES | events::OBJECTS | libc::FAN_ONDIR;
 const FILE_SYSTEMS_MAX: usize = 64;
 /// Objects on each of them that are remembered as watched.
 const WATCHED_MAX: usize = 1 << 16;
+
+/// What the kernel seems to have no memory for is looked for again after so long.
+const RETRY_MIN: Duration = Duration::from_micros(10);
+/// The longest wait before it is looked for the last time.
+const RETRY_MAX: Duration = Duration::from_millis(20);
 
 /// A file system that is, or was, marked.
 #[derive(Debug)]
@@ -173,13 +180,25 @@ impl Filesystem {
                 None => return Found::Unknown,
             }
         };
-        let statx = sys::open_by_handle(entry.as_fd(), handle.kind, &handle.bytes)
-            .and_then(|object| attributes::statx(object.as_fd(), c""));
-        match statx {
+        match look_up(&entry, handle) {
             Ok(statx) => Found::Id(attributes::file_id(&statx, self.home)),
             Err(Errno::STALE | Errno::NOENT) => Found::Gone,
             Err(_) => Found::Unknown,
         }
+    }
+}
+
+/// What a handle leads to. While another object is made that has the number of a removed one, the kernel says of this one that it has
+/// no memory (`iget_locked` in fs/inode.c finds `I_CREATING`, and ext4 takes its `NULL` for that); a moment later, that it is gone.
+fn look_up(entry: &OwnedFd, handle: &Handle) -> Result<Statx, Errno> {
+    let mut wait = RETRY_MIN;
+    loop {
+        match sys::open_by_handle(entry.as_fd(), handle.kind, &handle.bytes) {
+            Ok(object) => return attributes::statx(object.as_fd(), c""),
+            Err(Errno::NOMEM) if wait <= RETRY_MAX => std::thread::sleep(wait),
+            Err(error) => return Err(error),
+        }
+        wait *= 2;
     }
 }
 

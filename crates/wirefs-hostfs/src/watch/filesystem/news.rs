@@ -9,13 +9,21 @@ use rustix::fd::{AsFd, BorrowedFd};
 use rustix::io::Errno;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use wirefs_op::FileId;
+
+/// After so long the queue is read again, though a round is still told: everything on the file system comes here, beside the export too,
+/// and a program can fill it in some 10 ms. To look for an object that is just being removed may take as long.
+const UNREAD_MAX: Duration = Duration::from_millis(1);
+/// Things that are read while others are told, at most: some 10 MiB. Then the queue fills.
+const GATHERED_MAX: usize = 8 * BATCH_MAX;
 
 /// Reads the queue.
 pub(crate) struct News {
     source: Arc<Filesystem>,
     buffer: Vec<u8>,
+    /// What was read, and is told in the next round.
+    gathered: Batch<Seen>,
     known: Known,
     /// The marks of which `known` is.
     marks: u64,
@@ -26,7 +34,23 @@ pub(crate) struct News {
 impl News {
     pub(crate) fn new(source: Arc<Filesystem>) -> News {
         let own = rustix::process::getpid().as_raw_pid();
-        News { source, buffer: vec![0; READ_BYTES], known: Known::default(), marks: 0, own }
+        let buffer = vec![0; READ_BYTES];
+        News { source, buffer, gathered: Batch::new(), known: Known::default(), marks: 0, own }
+    }
+
+    /// Reads what is queued, as far as there is room for it.
+    fn gather(&mut self, most: usize) -> Result<Rest, Errno> {
+        while self.gathered.len() < most {
+            let length = match rustix::io::read(&self.source.queue, &mut *self.buffer) {
+                Ok(length) => length,
+                Err(Errno::INTR) => continue,
+                Err(Errno::AGAIN) => return Ok(Rest::Pause),
+                Err(error) => return Err(error),
+            };
+            let events = self.buffer.get(..length).unwrap_or_default();
+            events::each(events, self.own, |seen| self.gathered.insert(seen));
+        }
+        Ok(Rest::GoOn)
     }
 
     /// The object behind a handle; `None`: it is gone. The error says that this cannot be known.
@@ -68,37 +92,31 @@ impl rounds::News for News {
         self.source.queue.as_fd()
     }
 
-    fn deadline(&self, _now: Instant) -> Option<Instant> {
-        None
+    /// What was gathered is not in the queue any more.
+    fn deadline(&self, now: Instant) -> Option<Instant> {
+        (self.gathered.len() > 0).then_some(now)
     }
 
     fn round(&mut self, telling: &mut Telling<'_>) -> Result<Rest, Errno> {
-        let mut batch = Batch::new();
-        let mut rest = Rest::GoOn;
-        while batch.len() < BATCH_MAX {
-            let length = match rustix::io::read(&self.source.queue, &mut *self.buffer) {
-                Ok(length) => length,
-                Err(Errno::INTR) => continue,
-                Err(Errno::AGAIN) => {
-                    rest = Rest::Pause;
-                    break;
-                }
-                Err(error) => return Err(error),
-            };
-            events::each(self.buffer.get(..length).unwrap_or_default(), self.own, |seen| batch.insert(seen));
-        }
+        let mut rest = self.gather(BATCH_MAX)?;
+        let batch = std::mem::replace(&mut self.gathered, Batch::new());
         // Asked after reading: what was read of a new mark comes with its being counted.
         let marks = self.source.marks.load(Ordering::SeqCst);
         if std::mem::replace(&mut self.marks, marks) != marks {
             self.known.clear();
         }
         let mut is_lost = false;
+        let mut read_at = Instant::now();
         for seen in batch.into_keys() {
+            if read_at.elapsed() >= UNREAD_MAX {
+                rest = self.gather(GATHERED_MAX)?;
+                read_at = Instant::now();
+            }
             is_lost |= self.tell(seen, telling).is_err();
         }
         if is_lost {
             telling.lost();
         }
-        Ok(rest)
+        Ok(if self.gathered.len() > 0 { Rest::GoOn } else { rest })
     }
 }

@@ -1,13 +1,14 @@
 //! What does not fit: queues, watches, descriptors; and the end.
 
-use super::scene::{Heard, KINDS, Scene, held, queue_max, watch_root};
-use crate::harness::Scratch;
+use super::scene::{Heard, KINDS, Scene, act, held, queue_max, run, watch_root};
+use crate::harness::{Scratch, need_root};
 use rustix::fd::AsFd;
 use rustix::thread::CapabilitySet;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use wirefs_hostfs::{HostOptions, HostTree, Notice, Outside, Shortage, WatchKind, Watcher};
 use wirefs_op::{FileId, TreePath};
 use wirefs_server::{SessionKey, Tree};
@@ -27,6 +28,40 @@ fn more_than_the_queue_holds_is_told_as_lost_and_watching_goes_on() {
         scene.run("printf b >>file");
         scene.hears_object(scene.id("file"), "after the loss");
     }
+}
+
+/// A program that changes much, beside the export or in it, is read while it is told.
+#[test]
+fn more_than_the_queue_holds_is_not_lost_where_each_report_takes_a_while() {
+    let kind = WatchKind::Filesystem;
+    let scene = Scene::new(kind, "mkdir beside");
+    scene.heard.each_takes(Duration::from_micros(20));
+    let names = 2 * queue_max(kind) + 10_000;
+    scene.run(&format!("cd beside; seq -f f%.0f {names} | xargs touch"));
+    scene.settle();
+    let all = scene.heard.all();
+    assert!(!all.contains(&Outside::Lost), "{} reports", all.len());
+    assert!(all.len() > names, "{} reports", all.len());
+}
+
+/// While the number of a removed object is given to a new one, the kernel cannot say what its handle means. Seen on ext4.
+#[test]
+fn what_is_removed_as_soon_as_it_is_made_is_no_loss() {
+    need_root();
+    let scratch = Scratch::new();
+    let [dir, beside] = ["dir", "beside"].map(|name| scratch.path().join(name));
+    std::fs::create_dir(&dir).unwrap();
+    std::fs::create_dir(&beside).unwrap();
+    let heard = Arc::new(Heard::default());
+    let watcher = watch_root(&dir, WatchKind::Filesystem, &heard);
+    assert_eq!(watcher.kind(), WatchKind::Filesystem, "{}", scratch.path().display());
+    act("make and remove", &[beside]);
+    run(&dir, ": >by-another");
+    heard.wait(
+        "the last one",
+        |outside| matches!(outside, Outside::Changed { name: Some(name), .. } if name == b"by-another"),
+    );
+    assert!(!heard.all().contains(&Outside::Lost), "{} reports", heard.all().len());
 }
 
 #[test]

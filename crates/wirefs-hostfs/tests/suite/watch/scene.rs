@@ -28,12 +28,22 @@ pub(super) struct Heard {
     /// Held by a test that wants the watcher to wait.
     pub(super) gate: Mutex<()>,
     is_held: AtomicBool,
+    /// How long each report takes, in µs.
+    takes: AtomicU64,
 }
 
 impl Heard {
+    pub(super) fn each_takes(&self, time: Duration) {
+        self.takes.store(time.as_micros() as u64, Ordering::SeqCst);
+    }
+
     pub(super) fn hear(&self, outside: Outside) {
         self.all.lock().unwrap().push(outside);
         self.news.notify_all();
+        let takes = Duration::from_micros(self.takes.load(Ordering::SeqCst));
+        if !takes.is_zero() {
+            std::thread::park_timeout(takes);
+        }
         if self.gate.try_lock().is_err() {
             self.is_held.store(true, Ordering::SeqCst);
             drop(self.gate.lock());
@@ -123,12 +133,9 @@ impl Scene {
     }
 
     /// Lets another process do what no program of every system does: this program, in a test that only acts when asked.
-    pub(super) fn act(&self, act: &str, paths: &[&str]) {
-        let paths = std::env::join_paths(paths.iter().map(|path| self.world.host(path))).unwrap();
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "watch::scene::acts_for_another_test"]).env(ACT, act).env(PATHS, paths);
-        let output = command.output().unwrap();
-        assert!(output.status.success(), "{output:?}");
+    pub(super) fn act(&self, what: &str, paths: &[&str]) {
+        let paths: Vec<PathBuf> = paths.iter().map(|path| self.world.host(path)).collect();
+        act(what, &paths);
     }
 
     pub(super) fn stat(&self, path: &str) -> Stat {
@@ -212,6 +219,15 @@ pub(super) fn run(dir: &Path, script: &str) {
     assert!(status.success(), "{script}");
 }
 
+/// Lets another process act, as [`Scene::act`] does.
+pub(super) fn act(what: &str, paths: &[PathBuf]) {
+    let paths = std::env::join_paths(paths).unwrap();
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "watch::scene::acts_for_another_test"]).env(ACT, what).env(PATHS, paths);
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+}
+
 /// The system's limit of queued events.
 pub(super) fn queue_max(kind: WatchKind) -> usize {
     let name = match kind {
@@ -241,6 +257,13 @@ fn acts_for_another_test() {
         "set an attribute" => {
             let flags = rustix::fs::XattrFlags::empty();
             rustix::fs::setxattr(&paths[0], "trusted.test", b"value", flags).unwrap();
+        }
+        "make and remove" => {
+            for number in 0..20_000 {
+                let path = paths[0].join(number.to_string());
+                std::fs::write(&path, "x").unwrap();
+                std::fs::remove_file(&path).unwrap();
+            }
         }
         act => panic!("unknown: {act}"),
     }
