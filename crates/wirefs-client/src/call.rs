@@ -205,6 +205,8 @@ pub struct Entry {
     pub entry_ttl: Duration,
     /// How long the attributes may be believed.
     pub attr_ttl: Duration,
+    /// The kernel may hold the node already: a lookup's answer may renew a name that it has.
+    pub is_held: bool,
 }
 
 /// What the kernel should do with its own cache of an opened file.
@@ -282,6 +284,6 @@ pub enum Invalidate {
     Node { node: NodeId, offset: i64, length: i64 },
     /// All that it gathered of the listing of a directory that it reads without opening it. No call under way holds what this takes.
     Listing { node: NodeId },
-    /// What a name means.
-    Entry { parent: NodeId, name: Vec<u8> },
+    /// What a name means. What is a directory may be where a program works: if the name means the same still, that must not notice.
+    Entry { parent: NodeId, name: Vec<u8>, is_directory: bool },
 }

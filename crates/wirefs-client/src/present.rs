@@ -91,8 +91,9 @@ impl Client {
     /// What a lookup of a name that is known to be this node tells the kernel; counts the lookup.
     pub(crate) fn entry(&mut self, node: NodeId, name: Known) -> Result<Entry, Errno> {
         let (stat, attr_ttl) = self.shown_attr(node).ok_or(Errno::Stale)?;
+        let is_held = self.names.node(node).is_some_and(|known| known.is_held_by_kernel());
         self.names.count(node);
-        Ok(Entry { node, stat, entry_ttl: self.name_ttl(name), attr_ttl })
+        Ok(Entry { node, stat, entry_ttl: self.name_ttl(name), attr_ttl, is_held })
     }
 
     /// How a request names this node: by an open file's fd where there is one, by path else.

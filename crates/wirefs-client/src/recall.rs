@@ -127,7 +127,7 @@ impl Client {
     /// Names first: an answer on its way brings attributes with a name, and is waited for by who forgets that.
     fn forget_in_kernel(&mut self, forgotten: Forgotten) {
         for (parent, name) in forgotten.names {
-            self.invalidate(Invalidate::Entry { parent, name });
+            self.invalidate_name(parent, name);
         }
         for node in forgotten.nodes {
             // What it gathers of a listing is dropped at that one's end.
@@ -137,6 +137,13 @@ impl Client {
         }
     }
 
+    /// Tells the kernel to forget what a name means.
+    pub(crate) fn invalidate_name(&mut self, parent: NodeId, name: Vec<u8>) {
+        let meant = self.names.child(parent, &name).and_then(|child| self.names.node(child));
+        let is_directory = meant.is_some_and(|meant| meant.stat.kind == Kind::Directory);
+        self.invalidate(Invalidate::Entry { parent, name, is_directory });
+    }
+
     /// Tells the kernel to forget all names and attributes. Its pages are compared with those by their times when they are read
     /// again.
     pub(crate) fn empty_kernel(&mut self) {
@@ -144,14 +151,14 @@ impl Client {
         self.doubt_listings();
         for dir in self.names.with_absent_names() {
             for name in self.names.untell_all_absent(dir) {
-                self.invalidate(Invalidate::Entry { parent: dir, name });
+                self.invalidate_name(dir, name);
             }
         }
         let nodes: Vec<NodeId> = self.names.held_by_kernel().collect();
         for node in &nodes {
             let names: Vec<Vec<u8>> = self.names.told_names(*node).map(<[u8]>::to_vec).collect();
             for name in names {
-                self.invalidate(Invalidate::Entry { parent: *node, name });
+                self.invalidate_name(*node, name);
             }
         }
         for node in nodes {

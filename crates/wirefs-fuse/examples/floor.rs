@@ -67,7 +67,7 @@ fn answer(call: &Call<'_>, believing: bool) -> (&'static str, Answer) {
     };
     match call {
         Call::Lookup { name, .. } => {
-            let entry = |node| Entry { node, stat: stat(node), entry_ttl: ttl, attr_ttl: ttl };
+            let entry = |node| Entry { node, stat: stat(node), entry_ttl: ttl, attr_ttl: ttl, is_held: true };
             ("lookup", file(name).map_or(Answer::Fail(Errno::NotFound), |node| Answer::Entry(entry(node))))
         }
         Call::Getattr { node, .. } => ("getattr", Answer::Attr(stat(*node), ttl)),

@@ -5,14 +5,13 @@
 //! for when it is next used, and if it still means the same nothing is lost. But a lookup that renews a name holds no
 //! lock: where its answer is on its way, it would undo that an expired name expired. A dropped one it cannot bring back.
 //!
-//! | the name | is |
-//! |---|---|
-//! | is being looked up, or was within a second | dropped |
-//! | else | expired |
+//! Who stands in a directory whose name was dropped has no place any more (`getcwd` fails) until somebody looks that name up again: the name of
+//! a directory is never dropped. [`lookups`] says what is done instead.
 //!
-//! Both wait for the calls under way in the directory, a making or removing of names among them, and these wait for the
+//! Dropping and expiring wait for the calls under way in the directory, a making or removing of names among them, and these wait for the
 //! server, and the server perhaps for us. Without waiting there is only to have *all* names of the mount dropped, on
-//! kernels that can, or to let a time pass for which names were told at most. A directory where that was needed is
+//! kernels that can, or to let a time pass for which names were told at most. (The kernel drops each name that it comes upon then, a
+//! directory's too, and asks for it at once; until that is answered it has no place.) A directory where that was needed is
 //! *contended*: nothing in it is believed for a while, so that nothing has to be taken back.
 //!
 //! | the directory | its names are told for | and the attributes with them |
@@ -21,12 +20,15 @@
 //! | else, if the kernel can forget all names | as long as was answered | as long as was answered |
 //! | else | at most [`NAME_TIME_MAX`] | as long as was answered |
 
+mod lookups;
+
+use lookups::Lookups;
+pub(crate) use lookups::{Answering, Lookup, TakenBack};
 use std::collections::BTreeMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use wirefs_client::call::NodeId;
+use wirefs_client::call::{Answer, NodeId};
 
 /// The longest that a name is told for where the kernel cannot be told to forget all of them.
 const NAME_TIME_MAX: Duration = Duration::from_secs(1);
@@ -40,19 +42,6 @@ const CONTENDED_MAX: usize = 1024;
 const CLOCK_SLACK: Duration = Duration::from_millis(50);
 /// An answer that was written is with the one who asked after this time.
 const ON_ITS_WAY_MS: u64 = 1000;
-/// Lookups are told apart by so many values of their hash; those that share one count as the same.
-const SLOTS: usize = 4096;
-
-/// One lookup's place among those under way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Slot(usize);
-
-#[derive(Debug, Default)]
-struct Lookups {
-    under_way: AtomicU32,
-    /// When the answer to the last one is surely with the one who asked, in ms since the start.
-    over_ms: AtomicU64,
-}
 
 /// For how long something may be told at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,7 +69,7 @@ pub(crate) struct Beliefs {
     maps_unkept: AtomicBool,
     /// The kernel lets go of nodes by their numbers.
     prunes: AtomicBool,
-    lookups: Vec<Lookups>,
+    lookups: Lookups,
     /// Any at all: a mount without pays for no lock.
     is_contended: AtomicBool,
     /// Directories, with when they last were contended.
@@ -94,7 +83,7 @@ impl Default for Beliefs {
             forgets_names: AtomicBool::new(false),
             maps_unkept: AtomicBool::new(false),
             prunes: AtomicBool::new(false),
-            lookups: std::iter::repeat_with(Lookups::default).take(SLOTS).collect(),
+            lookups: Lookups::default(),
             is_contended: AtomicBool::new(false),
             contended: Mutex::default(),
         }
@@ -152,31 +141,24 @@ impl Beliefs {
         at.map(renew).is_some()
     }
 
-    /// A name is about to be looked up; [`Beliefs::answered`] takes the slot.
-    pub(crate) fn looked_up(&self, directory: NodeId, name: &[u8]) -> Slot {
-        let slot = slot(directory, name);
-        if let Some(lookups) = self.lookups.get(slot.0) {
-            lookups.under_way.fetch_add(1, Ordering::SeqCst);
-        }
-        slot
+    /// A name is about to be looked up; [`Beliefs::answering`] takes what is given back.
+    pub(crate) fn looked_up(&self, directory: NodeId, name: &[u8]) -> Lookup {
+        self.lookups.begin(directory, name)
+    }
+
+    /// A lookup's answer is about to be written, and [`Beliefs::answered`] behind it: the name may be told for no time now.
+    pub(crate) fn answering(&self, lookup: Lookup, answer: &mut Answer) -> Answering {
+        self.lookups.answering(lookup, answer, self.ms())
     }
 
     /// The lookup's answer was written.
-    pub(crate) fn answered(&self, slot: Slot) {
-        if let Some(lookups) = self.lookups.get(slot.0) {
-            lookups.over_ms.fetch_max(self.ms() + ON_ITS_WAY_MS, Ordering::SeqCst);
-            lookups.under_way.fetch_sub(1, Ordering::SeqCst);
-        }
+    pub(crate) fn answered(&self, answering: Answering) {
+        self.lookups.answered(answering, self.ms());
     }
 
-    /// Whether an answer that tells of the name may be on its way.
-    pub(crate) fn is_looked_up(&self, directory: NodeId, name: &[u8]) -> bool {
-        self.lookups.get(slot(directory, name).0).is_none_or(|lookups| {
-            // In this order: an answer moves from the one to the other.
-            let is_under_way = lookups.under_way.load(Ordering::SeqCst) > 0;
-            let over_ms = lookups.over_ms.load(Ordering::SeqCst);
-            is_under_way || self.ms() < over_ms
-        })
+    /// A name is about to be taken back, and how.
+    pub(crate) fn take_back(&self, directory: NodeId, name: &[u8], is_directory: bool) -> TakenBack {
+        self.lookups.take_back(directory, name, is_directory, self.ms())
     }
 
     /// Names of these directories were to be taken back at `since`, but calls are under way there: what it takes that none
@@ -208,12 +190,6 @@ impl Beliefs {
     fn ms(&self) -> u64 {
         u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
-}
-
-fn slot(directory: NodeId, name: &[u8]) -> Slot {
-    let mut hasher = DefaultHasher::new();
-    (directory.0, name).hash(&mut hasher);
-    Slot(usize::try_from(hasher.finish() % SLOTS as u64).unwrap_or(0))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ mod tests;
 
 use crate::abi::{self, notify};
 use crate::answer::{put_header, put_u32, put_u64};
-use crate::beliefs::Distrust;
+use crate::beliefs::{Distrust, TakenBack};
 use crate::device::Connection;
 use std::io;
 use std::sync::Weak;
@@ -25,7 +25,8 @@ impl Notifier {
         Notifier { connection }
     }
 
-    /// Has the kernel forget. That it never knew, or that the mount is gone, is no error.
+    /// Has the kernel forget. That it never knew, or that the mount is gone, is no error. Says when it must be told once more: a directory's
+    /// name may be renewed by an answer on its way, and is believed until then.
     ///
     /// It may wait for calls that are under way: for a name until those that hold its directory are answered, for pages
     /// until reads and writes of them are. So it must come from a thread that no answer waits for: neither from within
@@ -37,17 +38,22 @@ impl Notifier {
     ///
     /// # Cost
     /// One system call.
-    pub fn invalidate(&self, what: &Invalidate) -> io::Result<()> {
+    pub fn invalidate(&self, what: &Invalidate) -> io::Result<Option<Instant>> {
         let Some(connection) = self.connection.upgrade() else {
-            return Ok(());
+            return Ok(None);
         };
         let beliefs = connection.beliefs();
         match what {
-            Invalidate::Entry { parent, .. } if beliefs.is_distrusted(*parent) => Ok(()),
-            Invalidate::Entry { parent, name } => {
-                tell(&connection, &encode(what, beliefs.is_looked_up(*parent, name)))
+            Invalidate::Entry { parent, .. } if beliefs.is_distrusted(*parent) => Ok(None),
+            Invalidate::Entry { parent, name, is_directory } => {
+                // Before the kernel is told: what is answered from now on is answered for no time.
+                let TakenBack { drops, again } = beliefs.take_back(*parent, name, *is_directory);
+                let again = again.map(|after| Instant::now() + after);
+                tell(&connection, &encode(what, drops)).map(|()| again)
             }
-            Invalidate::Node { .. } | Invalidate::Listing { .. } => tell(&connection, &encode(what, false)),
+            Invalidate::Node { .. } | Invalidate::Listing { .. } => {
+                tell(&connection, &encode(what, false)).map(|()| None)
+            }
         }
     }
 
@@ -63,7 +69,7 @@ impl Notifier {
         let Some(connection) = self.connection.upgrade() else {
             return Ok(());
         };
-        let what = Invalidate::Entry { parent: dir, name: NOBODYS_NAME.to_vec() };
+        let what = Invalidate::Entry { parent: dir, name: NOBODYS_NAME.to_vec(), is_directory: false };
         tell(&connection, &encode(&what, false))
     }
 
@@ -84,7 +90,7 @@ impl Notifier {
             return tell(&connection, &encode_prune(node));
         }
         for (parent, name) in names {
-            tell(&connection, &encode(&Invalidate::Entry { parent, name }, true))?;
+            tell(&connection, &encode(&Invalidate::Entry { parent, name, is_directory: false }, true))?;
         }
         Ok(())
     }
@@ -157,7 +163,7 @@ fn encode(what: &Invalidate, drops: bool) -> Vec<u8> {
             encode(&Invalidate::Node { node: *node, offset: 0, length: 0 }, drops)
         }
         // parent[8] namelen[4] flags[4] name NUL
-        Invalidate::Entry { parent, name } => message(notify::INVALIDATE_ENTRY, |out| {
+        Invalidate::Entry { parent, name, .. } => message(notify::INVALIDATE_ENTRY, |out| {
             put_u64(out, parent.0);
             put_u32(out, u32::try_from(name.len()).unwrap_or(u32::MAX));
             put_u32(out, if drops { 0 } else { notify::EXPIRE_ONLY });

@@ -1,7 +1,7 @@
 //! The right, and the duty, to answer one call.
 
 use crate::answer::{self, Expects};
-use crate::beliefs::Slot;
+use crate::beliefs::Lookup;
 use crate::device::Connection;
 use std::sync::Arc;
 use wirefs_client::call::{Answer, CallId, NodeId};
@@ -16,7 +16,7 @@ pub struct Reply {
     call: CallId,
     expects: Expects,
     directory: NodeId,
-    lookup: Option<Slot>,
+    lookup: Option<Lookup>,
     waiting: bool,
 }
 
@@ -28,7 +28,7 @@ impl Reply {
         call: CallId,
         expects: Expects,
         directory: NodeId,
-        lookup: Option<Slot>,
+        lookup: Option<Lookup>,
     ) -> Reply {
         let waiting = expects != Expects::Nothing;
         Reply { connection: Arc::clone(connection), lane, call, expects, directory, lookup, waiting }
@@ -51,10 +51,11 @@ impl Reply {
         if std::mem::replace(&mut self.waiting, false) {
             let beliefs = self.connection.beliefs();
             answer::bound(&mut answer, beliefs.bounds(self.directory));
+            let lookup = self.lookup.map(|lookup| beliefs.answering(lookup, &mut answer));
             answer::decide_pages(&mut answer, beliefs.maps_unkept());
             let encoded = answer::encode(self.call, self.expects, answer);
             self.connection.send(self.lane, self.call, &encoded);
-            if let Some(lookup) = self.lookup {
+            if let Some(lookup) = lookup {
                 beliefs.answered(lookup);
             }
         }

@@ -205,7 +205,7 @@ impl Kernel {
                 self.listings.drop_pages(*node);
                 self.doubt_attributes(*node);
             }
-            Invalidate::Entry { parent, name } => {
+            Invalidate::Entry { parent, name, .. } => {
                 let place = (*parent, name.clone());
                 self.names.remove(&place);
                 for asked in self.asked.values_mut().filter(|asked| asked.matter.locks(*parent)) {

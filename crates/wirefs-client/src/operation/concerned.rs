@@ -135,7 +135,7 @@ pub(crate) fn doubt(client: &mut Client, pending: &Pending) {
         client.directories.doubt_name(parent, &name);
         client.doubt_listing(parent);
         client.names.untell_absent(parent, &name);
-        client.invalidate(Invalidate::Entry { parent, name });
+        client.invalidate_name(parent, name);
     }
     nodes.sort_unstable();
     nodes.dedup();

@@ -112,14 +112,14 @@ pub(crate) fn failed(client: &mut Client, number: u64, errno: Errno) {
             client.names.unlink(parent, &name);
             client.directories.doubt_name(parent, &name);
             client.doubt_listing(parent);
-            client.invalidate(Invalidate::Entry { parent, name });
+            client.invalidate_name(parent, name);
         }
     }
     for (parent, name) in unconfirmed.names {
         client.directories.doubt_name(parent, &name);
         client.doubt_listing(parent);
         client.names.untell_absent(parent, &name);
-        client.invalidate(Invalidate::Entry { parent, name });
+        client.invalidate_name(parent, name);
     }
     let now = client.now;
     for node in nodes {

@@ -350,7 +350,7 @@ pub(crate) fn was_moved(client: &mut Client, publishing: Publishing, sent: Time,
         // Others had given it to another file meanwhile.
         if client.names.child(parent, &name) != Some(node) {
             client.names.link(parent, &name, node);
-            client.invalidate(Invalidate::Entry { parent, name });
+            client.invalidate_name(parent, name);
         }
     }
     if ranges.known_to(0) >= size && stat.size == size {

@@ -1,6 +1,6 @@
 //! Rename.
 
-use crate::call::{Answer, CallId, Invalidate};
+use crate::call::{Answer, CallId};
 use crate::core::Client;
 use crate::operation::{Pending, attributes, open};
 use wirefs_cache::{Known, NodeId};
@@ -125,7 +125,7 @@ fn forget_carried(client: &mut Client, names: &[((NodeId, Vec<u8>), Known)], is_
     }
     for ((parent, name), known) in names {
         if !takes_leases || is_another || !client.trust().believes(*known) {
-            client.invalidate(Invalidate::Entry { parent: *parent, name: name.clone() });
+            client.invalidate_name(*parent, name.clone());
         }
     }
 }

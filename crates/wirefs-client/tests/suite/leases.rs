@@ -113,7 +113,7 @@ fn anothers_new_name_costs_those_who_know_the_directory_one_name() {
     assert_eq!(
         world.seats[1].invalidated,
         [
-            Invalidate::Entry { parent: dir, name: b"new".to_vec() },
+            Invalidate::Entry { parent: dir, name: b"new".to_vec(), is_directory: false },
             Invalidate::Node { node: dir, offset: 0, length: 0 }
         ]
     );
@@ -243,7 +243,10 @@ fn a_silent_server_is_believed_for_its_term_and_then_the_kernel_forgets_all() {
     assert!(told.contains(&Invalidate::Node { node, offset: -1, length: 0 }), "{told:?}");
     assert!(told.contains(&Invalidate::Node { node: ROOT, offset: -1, length: 0 }), "{told:?}");
     for name in [b"small".as_slice(), b"nothing"] {
-        assert!(told.contains(&Invalidate::Entry { parent: dir, name: name.to_vec() }), "{told:?}");
+        assert!(
+            told.contains(&Invalidate::Entry { parent: dir, name: name.to_vec(), is_directory: false }),
+            "{told:?}"
+        );
     }
     let asked = world.call(1, getattr(node));
     assert!(!world.seats[1].answers.contains_key(&asked));
@@ -323,7 +326,10 @@ fn a_change_whose_reply_was_lost_with_the_connection_is_looked_for() {
     for (parent, name) in
         [(dir, b"made".as_slice()), (dir, b"other"), (dir, b"small"), (ROOT, b"moved"), (dir, b"linked")]
     {
-        assert!(told.contains(&Invalidate::Entry { parent, name: name.to_vec() }), "{told:?}");
+        assert!(
+            told.contains(&Invalidate::Entry { parent, name: name.to_vec(), is_directory: false }),
+            "{told:?}"
+        );
     }
     for node in [dir, written, node] {
         assert!(told.contains(&Invalidate::Node { node, offset: 0, length: 0 }), "{told:?}");

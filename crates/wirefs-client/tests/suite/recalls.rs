@@ -30,7 +30,7 @@ fn named(ino: u64, name: &[u8]) -> RecallItem {
 }
 
 fn forget_name(parent: NodeId, name: &[u8]) -> Told {
-    Told::Forget(Invalidate::Entry { parent, name: name.to_vec() })
+    Told::Forget(Invalidate::Entry { parent, name: name.to_vec(), is_directory: false })
 }
 
 fn forget_node(node: NodeId) -> Told {
@@ -89,6 +89,18 @@ fn a_recall_that_was_not_agreed_on_is_the_servers_fault() {
     assert!(Alone::new().reply(NOTAG, &recall).is_err());
     assert!(Alone::leased().reply(NOTAG, &recall).is_ok());
     assert!(Alone::leased().reply(Tag(5), &recall).is_err());
+}
+
+// S-129
+#[test]
+fn the_kernel_is_told_that_a_name_is_a_directorys_and_that_it_may_hold_it_already() {
+    let mut alone = Alone::leased();
+    let directory = found(leased(9, Kind::Directory, 0), b"");
+    assert!(!look(&mut alone, b"d", &directory).is_held);
+    let what = Invalidate::Entry { parent: ROOT, name: b"d".to_vec(), is_directory: true };
+    assert!(alone.recall(7, vec![named(1, b"d")]).contains(&Told::Forget(what.clone())));
+    assert!(alone.recall(8, Vec::new()).contains(&Told::Forget(what)));
+    assert!(look(&mut alone, b"d", &directory).is_held);
 }
 
 #[test]

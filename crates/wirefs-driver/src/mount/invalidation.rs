@@ -35,7 +35,11 @@ pub(super) fn start(engine: &Shared, notifier: Notifier) -> io::Result<()> {
 fn tell(engine: &Shared, notifier: &Notifier) {
     while let Some(notice) = engine.notices.next(|| notifier.forget_names().unwrap_or(false)) {
         match notice {
-            Notice::Invalidate(what) => drop(notifier.invalidate(&what)),
+            Notice::Invalidate(what) => {
+                if let Ok(Some(at)) = notifier.invalidate(&what) {
+                    engine.notices.again(what, at);
+                }
+            }
             Notice::LetGo(node, names) => drop(notifier.let_go(node, names)),
             Notice::Answer(call, waiting, answer) => {
                 waiting.answer(answer);

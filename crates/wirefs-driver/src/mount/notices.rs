@@ -4,11 +4,17 @@
 //! directory, for a frame that says that we have told. So a frame does not wait for long: another thread takes it out of a
 //! queue that is stuck, with what is to be made up for ([`Stuck`]).
 //!
+//! What the kernel must be told once more after a time ([`Notices::again`]) holds up answers and frames until then, with what is behind them;
+//! what is before them goes on.
+//!
 //! *Holds*: what is carried out is carried out in order; each thing to forget waits at most once, so the queue is no
 //! longer than what the kernel knows, and the answers and frames that wait.
 
+mod later;
+
 use super::engine::Waiting;
 use super::outlet::Outlet;
+use later::Later;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -55,6 +61,8 @@ pub(super) struct Stuck {
 #[derive(Default)]
 struct Queue {
     waiting: VecDeque<(Notice, Instant)>,
+    /// What is to be carried out once more, each at its time.
+    again: Later,
     /// Nodes to let go of, when nothing else waits: nobody waits for that.
     let_go: VecDeque<Named>,
     /// Who is about to push something that comes before what is pushed from now on.
@@ -78,7 +86,7 @@ fn key(what: &Invalidate) -> Key {
     match what {
         Invalidate::Node { node, offset, length } => (*node, *offset, *length, None),
         Invalidate::Listing { node } => (*node, 0, i64::MIN, None),
-        Invalidate::Entry { parent, name } => (*parent, 0, 0, Some(name.clone())),
+        Invalidate::Entry { parent, name, .. } => (*parent, 0, 0, Some(name.clone())),
     }
 }
 
@@ -124,6 +132,13 @@ impl Notices {
         self.filled.notify_one();
     }
 
+    /// This name of a directory is to be told once more at that time, ahead of the answers and frames that wait.
+    pub(super) fn again(&self, what: Invalidate, at: Instant) {
+        if let Invalidate::Entry { parent, name, .. } = what {
+            self.lock().again.note(parent, name, at);
+        }
+    }
+
     /// Something is about to be pushed; until it [`came`](Self::came) the queue is not idle.
     pub(super) fn comes(&self) {
         self.lock().coming += 1;
@@ -138,7 +153,8 @@ impl Notices {
     /// Whether nothing is to be forgotten that was not.
     pub(super) fn is_idle(&self) -> bool {
         let queue = self.lock();
-        queue.waiting.is_empty() && queue.current.is_none() && queue.coming == 0
+        let is_empty = queue.waiting.is_empty() && queue.again.is_empty();
+        is_empty && queue.current.is_none() && queue.coming == 0
     }
 
     /// Says that the one before is done, and waits for the next; `None` when stopped. Where too many names wait,
@@ -146,21 +162,22 @@ impl Notices {
     pub(super) fn next(&self, forget_names: impl FnOnce() -> bool) -> Option<Notice> {
         let mut queue = self.lock();
         queue.current = None;
-        while queue.waiting.is_empty() && queue.let_go.is_empty() && !queue.is_stopped {
-            queue = self.filled.wait(queue).unwrap_or_else(PoisonError::into_inner);
+        let mut forget_names = Some(forget_names);
+        while !queue.is_stopped {
+            if queue.names > NAMES_MAX && forget_names.take().is_some_and(|forget| forget()) {
+                queue.drop_names();
+            }
+            if let Some((notice, what)) = queue.take(Instant::now()) {
+                queue.current = Some((what, Instant::now()));
+                return Some(notice);
+            }
+            let due = queue.again.due().map(|at| at.saturating_duration_since(Instant::now()));
+            queue = match due {
+                Some(due) => self.filled.wait_timeout(queue, due).unwrap_or_else(PoisonError::into_inner).0,
+                None => self.filled.wait(queue).unwrap_or_else(PoisonError::into_inner),
+            };
         }
-        if queue.is_stopped {
-            return None;
-        }
-        if queue.names > NAMES_MAX && forget_names() {
-            queue.drop_names();
-        }
-        let first = queue.waiting.pop_front().map(|(notice, _)| notice);
-        let let_go = |(node, names)| Notice::LetGo(node, names);
-        let notice = first.or_else(|| queue.let_go.pop_front().map(let_go))?;
-        let what = queue.taken(&notice);
-        queue.current = Some((what, Instant::now()));
-        Some(notice)
+        None
     }
 
     /// Waits until frames are behind something that takes longer than `one_max`, or have waited for longer than `frame_max`
@@ -188,6 +205,7 @@ impl Notices {
         let mut queue = self.lock();
         queue.is_stopped = true;
         queue.waiting.clear();
+        queue.again.clear();
         queue.let_go.clear();
         self.filled.notify_all();
         self.framed.notify_all();
@@ -195,6 +213,23 @@ impl Notices {
 }
 
 impl Queue {
+    /// The next that may be carried out now, and what of it the kernel is told to forget.
+    fn take(&mut self, now: Instant) -> Option<(Notice, Option<Invalidate>)> {
+        if let Some(what) = self.again.take_due(now) {
+            return Some((Notice::Invalidate(what.clone()), Some(what)));
+        }
+        let relies = |notice: &Notice| matches!(notice, Notice::Answer(..) | Notice::Frame(..));
+        if !self.again.is_empty() && self.waiting.front().is_some_and(|(notice, _)| relies(notice)) {
+            return None;
+        }
+        if let Some((notice, _)) = self.waiting.pop_front() {
+            let what = self.taken(&notice);
+            return Some((notice, what));
+        }
+        let (node, names) = self.let_go.pop_front()?;
+        Some((Notice::LetGo(node, names), None))
+    }
+
     /// A notice that is out of the queue.
     fn taken(&mut self, notice: &Notice) -> Option<Invalidate> {
         match notice {
@@ -215,6 +250,7 @@ impl Queue {
         let is_name = |what: &Invalidate| matches!(what, Invalidate::Entry { .. });
         self.waiting.retain(|(notice, _)| !matches!(notice, Notice::Invalidate(what) if is_name(what)));
         self.known.retain(|(_, _, _, name)| name.is_none());
+        self.again.clear();
         self.names = 0;
     }
 
@@ -229,6 +265,7 @@ impl Queue {
         let mut left = self.frames;
         let current = self.current.as_ref().and_then(|(what, _)| what.as_ref());
         current.into_iter().for_each(|what| stuck.note(what));
+        stuck.directories.extend(self.again.directories());
         self.waiting.retain(|(notice, pushed)| match notice {
             Notice::Frame(outlet, frame) => {
                 left -= 1;

@@ -103,7 +103,7 @@ impl Front {
 
     fn entry(&self, place: &Place) -> Entry {
         let stat = self.stat(place.node, &place.kind);
-        Entry { node: place.node, stat, entry_ttl: TTL, attr_ttl: TTL }
+        Entry { node: place.node, stat, entry_ttl: TTL, attr_ttl: TTL, is_held: true }
     }
 
     fn answer(&self, caller: Caller, call: &Call<'_>) -> Answer {

@@ -37,6 +37,7 @@ fn entry() -> Entry {
         stat: stat(),
         entry_ttl: Duration::from_millis(1500),
         attr_ttl: Duration::from_secs(60),
+        is_held: false,
     }
 }
 

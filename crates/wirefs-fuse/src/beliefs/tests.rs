@@ -15,23 +15,6 @@ fn names_are_told_for_ever_only_where_all_can_be_forgotten() {
     assert_eq!(beliefs(false).bounds(DIRECTORY), Bounds { name: NAME_TIME_MAX, ..free });
 }
 
-#[test]
-fn a_name_counts_as_looked_up_while_its_answer_may_be_on_its_way() {
-    let beliefs = beliefs(true);
-    assert!(!beliefs.is_looked_up(DIRECTORY, b"a"));
-    let (first, second) = (beliefs.looked_up(DIRECTORY, b"a"), beliefs.looked_up(DIRECTORY, b"a"));
-    assert!(beliefs.is_looked_up(DIRECTORY, b"a"));
-    assert!(!beliefs.is_looked_up(DIRECTORY, b"b"), "these two have other slots");
-    beliefs.answered(first);
-    beliefs.answered(second);
-    assert!(beliefs.is_looked_up(DIRECTORY, b"a"), "it was answered just now");
-    let lookups = &beliefs.lookups[first.0];
-    lookups.over_ms.store(0, Ordering::SeqCst);
-    assert!(!beliefs.is_looked_up(DIRECTORY, b"a"));
-    beliefs.looked_up(DIRECTORY, b"a");
-    assert!(beliefs.is_looked_up(DIRECTORY, b"a"), "it is under way again");
-}
-
 const NO_TIME: Bounds = Bounds { name: Duration::ZERO, attributes: Duration::ZERO };
 
 #[test]

@@ -22,14 +22,14 @@ fn a_listing_is_all_pages_of_its_directory() {
 
 #[test]
 fn a_name_is_forgotten_with_its_end() {
-    let what = Invalidate::Entry { parent: NodeId(1), name: b"abc".to_vec() };
+    let what = Invalidate::Entry { parent: NodeId(1), name: b"abc".to_vec(), is_directory: false };
     let expected = "24000000 03000000 0000000000000000 0100000000000000 03000000 00000000 61626300";
     assert_eq!(hex(&encode(&what, true)), expected.replace(' ', ""));
 }
 
 #[test]
 fn a_name_that_expires_has_a_flag() {
-    let what = Invalidate::Entry { parent: NodeId(1), name: b"abc".to_vec() };
+    let what = Invalidate::Entry { parent: NodeId(1), name: b"abc".to_vec(), is_directory: false };
     let expected = "24000000 03000000 0000000000000000 0100000000000000 03000000 01000000 61626300";
     assert_eq!(hex(&encode(&what, false)), expected.replace(' ', ""));
 }
@@ -37,7 +37,7 @@ fn a_name_that_expires_has_a_flag() {
 #[test]
 fn after_the_end_nothing_is_left_to_forget() {
     let notifier = Notifier::new(Weak::new());
-    let what = Invalidate::Entry { parent: NodeId(1), name: b"abc".to_vec() };
+    let what = Invalidate::Entry { parent: NodeId(1), name: b"abc".to_vec(), is_directory: false };
     assert!(notifier.invalidate(&what).is_ok());
     assert!(!notifier.forget_names().expect("no error"));
     assert!(notifier.distrust(&[NodeId(1)], Instant::now()).expect("no error").is_zero());

@@ -1,6 +1,8 @@
 //! What the kernel remembers, and what it is told to forget.
 
 use crate::mounted::Mounted;
+use std::io::Write as _;
+use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 use std::{fs, thread};
 use wirefs_client::call::{Invalidate, NodeId, ROOT};
@@ -13,12 +15,18 @@ impl Mounted {
     }
 
     fn forget_name(&self, parent: NodeId, name: &str) {
-        let what = Invalidate::Entry { parent, name: name.as_bytes().to_vec() };
-        self.notifier().invalidate(&what).unwrap();
+        let what = Invalidate::Entry { parent, name: name.as_bytes().to_vec(), is_directory: false };
+        assert_eq!(self.notifier().invalidate(&what).unwrap(), None);
     }
 
     fn forget_node(&self, node: NodeId) {
         self.notifier().invalidate(&Invalidate::Node { node, offset: 0, length: 0 }).unwrap();
+    }
+
+    /// Says when it must be told again.
+    fn forget_directory(&self, parent: NodeId, name: &str) -> Option<Instant> {
+        let what = Invalidate::Entry { parent, name: name.as_bytes().to_vec(), is_directory: true };
+        self.notifier().invalidate(&what).unwrap()
     }
 
     fn count_entries(&self, directory: &str) -> usize {
@@ -118,6 +126,65 @@ fn an_expired_name_keeps_what_is_known_below() {
     assert!(mounted.path("directory/file").exists());
     assert_eq!(mounted.memory.count_asked("Lookup") - lookups, 1, "the directory's own name");
     assert_eq!(mounted.memory.count_asked("Forget"), 0);
+}
+
+/// A program that stands in a directory, and says where that is once it is told to go on.
+struct Standing(Child);
+
+impl Standing {
+    fn is_in(directory: &std::path::Path) -> Standing {
+        let mut command = Command::new("sh");
+        command.args(["-c", "read go; readlink /proc/self/cwd"]).current_dir(directory);
+        Standing(command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap())
+    }
+
+    /// As the kernel has it: a name that it has dropped ends in ` (deleted)`.
+    fn says(mut self) -> String {
+        self.0.stdin.take().unwrap().write_all(b"go\n").unwrap();
+        String::from_utf8(self.0.wait_with_output().unwrap().stdout).unwrap().trim_end().to_owned()
+    }
+}
+
+#[test]
+fn who_stands_in_a_directory_keeps_it_although_its_name_is_taken_back_right_behind_its_lookup() {
+    let mounted = Mounted::new();
+    mounted.memory.make(ROOT, "directory", Kind::Directory);
+    let directory = mounted.path("directory");
+    let standing = Standing::is_in(&directory);
+    let again = mounted.forget_directory(ROOT, "directory").unwrap();
+    assert_eq!(standing.says(), directory.to_str().unwrap());
+
+    thread::sleep(again.saturating_duration_since(Instant::now()));
+    let standing = Standing::is_in(&directory);
+    assert_eq!(mounted.forget_directory(ROOT, "directory"), None, "it was told for no time");
+    assert_eq!(standing.says(), directory.to_str().unwrap());
+}
+
+#[test]
+fn who_stands_in_a_directory_has_it_while_all_names_are_forgotten_and_once_it_is_looked_up_again() {
+    let mounted = Mounted::new();
+    mounted.memory.make(ROOT, "directory", Kind::Directory);
+    let directory = mounted.path("directory");
+    let (before, behind) = (Standing::is_in(&directory), Standing::is_in(&directory));
+    mounted.notifier().forget_names().unwrap();
+    assert_eq!(before.says(), directory.to_str().unwrap());
+    assert!(directory.is_dir());
+    assert_eq!(behind.says(), directory.to_str().unwrap());
+}
+
+#[test]
+fn a_directory_that_is_taken_back_and_gone_is_noticed() {
+    let mounted = Mounted::new();
+    mounted.memory.make(ROOT, "directory", Kind::Directory);
+    let directory = mounted.path("directory");
+    let standing = Standing::is_in(&directory);
+    mounted.memory.forget_name("directory");
+    mounted.forget_directory(ROOT, "directory");
+    assert!(!directory.exists());
+    assert_eq!(standing.says(), format!("{} (deleted)", directory.display()));
+    mounted.memory.make(ROOT, "directory", Kind::Directory);
+    mounted.forget_directory(ROOT, "directory");
+    assert_eq!(Standing::is_in(&directory).says(), directory.to_str().unwrap(), "another of this name");
 }
 
 #[test]

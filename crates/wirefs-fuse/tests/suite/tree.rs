@@ -64,7 +64,7 @@ impl Tree {
     }
 
     fn entry(&self, node: NodeId) -> Result<Entry, Errno> {
-        Ok(Entry { node, stat: self.stat(node)?, entry_ttl: TTL, attr_ttl: TTL })
+        Ok(Entry { node, stat: self.stat(node)?, entry_ttl: TTL, attr_ttl: TTL, is_held: true })
     }
 
     fn child(&mut self, parent: NodeId, name: &[u8]) -> Result<NodeId, Errno> {

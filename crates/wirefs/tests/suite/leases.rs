@@ -259,26 +259,63 @@ fn two_mounts_append_to_one_file_while_each_reads_it() {
     pair.assert_unbroken();
 }
 
+// S-129
 #[test]
 fn a_shell_keeps_its_directory_while_others_change_the_one_above() {
     let world = World::new();
     world.write("export/above/here/file", "text");
     let _pair = Pair::of(&world);
+    let here = world.path("mnt/above/here");
     let mut shell = Command::new("sh")
-        .args(["-c", "read go; /bin/pwd; cat file"])
-        .current_dir(world.path("mnt/above/here"))
+        // What the kernel says; `pwd` finds its way without.
+        .args(["-c", "while read go; do readlink /proc/self/cwd; cat file; done"])
+        .current_dir(&here)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    assert_eq!(names(&world, "mnt/above"), ["here"]);
-    for number in 0..20 {
-        world.write(&format!("other/above/file{number}"), "");
+    let mut rounds = shell.stdin.take().unwrap();
+    for round in 0..3 {
+        // The kernel asks for it, since it was taken back, and then it is taken back once more.
+        assert!(here.is_dir());
+        for number in 0..20 {
+            world.write(&format!("other/above/file{round}_{number}"), "");
+        }
+        // A listing would give it its name again.
+        assert!(world.path(&format!("mnt/above/file{round}_19")).exists());
+        rounds.write_all(b"go\n").unwrap();
     }
-    assert_eq!(names(&world, "mnt/above").len(), 21);
+    drop(rounds);
+    let said = String::from_utf8(shell.wait_with_output().unwrap().stdout).unwrap();
+    assert_eq!(said, format!("{}\ntext", here.display()).repeat(3));
+}
+
+// S-129
+#[test]
+fn a_shell_keeps_its_directory_when_everything_is_taken_back() {
+    let world = World::new();
+    world.write("export/above/here/file", "text");
+    let server = world.mounted_in_mode("lease");
+    let here = world.path("mnt/above/here");
+    let shell = Command::new("sh")
+        .args(["-c", "read go; readlink /proc/self/cwd; cat file"])
+        .current_dir(&here)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn();
+    let mut shell = shell.unwrap();
+    let before = world.status()["leases"]["recalls"].as_u64().unwrap();
+    // A file system that comes below the export: nobody knows what was beneath.
+    let beside = world.path("export/beside");
+    fs::create_dir(&beside).unwrap();
+    let mounted = Command::new("mount").args(["-t", "tmpfs", "none"]).arg(&beside).status().unwrap();
+    assert!(mounted.success());
+    wait_for("all to be taken back", || world.status()["leases"]["recalls"].as_u64().unwrap() > before + 1);
     shell.stdin.take().unwrap().write_all(b"go\n").unwrap();
     let said = String::from_utf8(shell.wait_with_output().unwrap().stdout).unwrap();
-    assert_eq!(said, format!("{}\ntext", world.text("mnt/above/here\n").trim_end()));
+    assert!(Command::new("umount").arg(&beside).status().unwrap().success());
+    assert_eq!(said, format!("{}\ntext", here.display()));
+    drop(server);
 }
 
 #[test]

@@ -202,7 +202,7 @@ impl Kernel {
                 }
             }
             Invalidate::Listing { node } => self.doubt_attributes(*node),
-            Invalidate::Entry { parent, name } => {
+            Invalidate::Entry { parent, name, .. } => {
                 let place = (*parent, name.clone());
                 self.names.remove(&place);
                 for asked in self.asked.values_mut() {

@@ -10,7 +10,7 @@ fn node(node: NodeId) -> Notice {
 }
 
 fn entry(name: &str) -> Notice {
-    Notice::Invalidate(Invalidate::Entry { parent: DIRECTORY, name: name.into() })
+    Notice::Invalidate(Invalidate::Entry { parent: DIRECTORY, name: name.into(), is_directory: false })
 }
 
 fn frame() -> Notice {
@@ -143,4 +143,46 @@ fn few_names_are_forgotten_one_by_one() {
     let notices = filled([entry("a"), entry("b")]);
     notices.next(|| panic!("not asked for so few"));
     assert_eq!(drain(&notices), ["b"]);
+}
+
+/// A name that is to be told once more at that time.
+fn tell_again(notices: &Notices, name: &str, at: Instant) {
+    let Notice::Invalidate(what) = entry(name) else { unreachable!("it is one") };
+    notices.again(what, at);
+}
+
+#[test]
+fn what_is_to_be_told_once_more_holds_up_frames_and_nothing_that_is_before_them() {
+    let notices = filled([entry("a"), node(FILE), frame(), node(NodeId(9))]);
+    let soon = Instant::now() + Duration::from_millis(50);
+    tell_again(&notices, "b", soon);
+    tell_again(&notices, "b", soon);
+    assert!(!notices.is_idle());
+    assert_eq!(drain(&notices), ["a", "node 3", "b", "frame", "node 9"]);
+    assert!(Instant::now() >= soon);
+    tell_again(&notices, "c", soon);
+    assert!(
+        matches!(notices.next(|| false), Some(Notice::Invalidate(Invalidate::Entry { .. }))),
+        "without a frame too"
+    );
+}
+
+#[test]
+fn a_frame_that_waits_for_the_time_to_come_is_not_stuck() {
+    let notices = Arc::new(filled([frame()]));
+    tell_again(&notices, "b", Instant::now() + Duration::from_millis(50));
+    let watching = Arc::clone(&notices);
+    let rescued = std::thread::spawn(move || watching.next_stuck(Duration::ZERO, Duration::ZERO).is_some());
+    assert_eq!(drain(&notices), ["b", "frame"]);
+    notices.stop();
+    assert!(!rescued.join().expect("no panic"));
+}
+
+#[test]
+fn a_frame_that_is_taken_out_makes_up_for_what_was_to_be_told_once_more() {
+    let notices = filled([node(FILE), frame()]);
+    notices.next(|| false);
+    tell_again(&notices, "b", Instant::now() + FRAME_MAX);
+    let stuck = notices.next_stuck(Duration::ZERO, FRAME_MAX).expect("not stopped");
+    assert_eq!(stuck.directories, BTreeSet::from([DIRECTORY]));
 }

@@ -1,0 +1,50 @@
+//! Names of directories that the kernel is to be told of once more, each at its time.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Instant;
+use wirefs_client::call::{Invalidate, NodeId};
+
+type Name = (NodeId, Vec<u8>);
+
+/// Each name waits once, so there are no more than names of which the kernel was told in the last second.
+#[derive(Debug, Default)]
+pub(super) struct Later {
+    times: BTreeMap<Name, Instant>,
+    order: BTreeSet<(Instant, Name)>,
+}
+
+impl Later {
+    pub(super) fn note(&mut self, parent: NodeId, name: Vec<u8>, at: Instant) {
+        let name = (parent, name);
+        if let Some(before) = self.times.insert(name.clone(), at) {
+            self.order.remove(&(before, name.clone()));
+        }
+        self.order.insert((at, name));
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.order.is_empty()
+    }
+
+    /// When the first is due.
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.order.first().map(|(at, _)| *at)
+    }
+
+    pub(super) fn take_due(&mut self, now: Instant) -> Option<Invalidate> {
+        self.due().filter(|at| *at <= now)?;
+        let (_, name) = self.order.pop_first()?;
+        self.times.remove(&name);
+        let (parent, name) = name;
+        Some(Invalidate::Entry { parent, name, is_directory: true })
+    }
+
+    pub(super) fn directories(&self) -> impl Iterator<Item = NodeId> {
+        self.times.keys().map(|(parent, _)| *parent)
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.times.clear();
+        self.order.clear();
+    }
+}
