@@ -1,8 +1,10 @@
 //! Whether the server is there, and what happens to those who wait when it is not.
 
+use crate::call::Answer;
 use crate::core::{Attachment, Client, Output};
 use crate::operation::{self, Pending};
 use std::time::Duration;
+use wirefs_cache::NodeId;
 use wirefs_op::message::ping::Tping;
 use wirefs_op::{Errno, Request, Time};
 
@@ -142,6 +144,12 @@ impl Client {
     /// Whether there is a connection, and since when.
     pub fn link_state(&self) -> LinkState {
         self.link.state
+    }
+
+    /// What a lookup is answered without asking, by whoever knows that the server is away. The kernel is to get it.
+    pub fn look_up_unreachable(&mut self, now: Time, parent: NodeId, name: &[u8]) -> Answer {
+        self.now = now;
+        operation::lookup::unreachable(self, parent, name)
     }
 
     /// Tells how long the machine slept, if it did.

@@ -1,7 +1,7 @@
 //! Lookup: a name in a directory. What is found brings what will be asked for next: a small file its contents, a small
 //! directory its listing, a link its target.
 
-use crate::call::{Answer, CallId};
+use crate::call::{Answer, CallId, Entry};
 use crate::core::Client;
 use crate::operation::{Pending, attributes, list};
 use std::time::Duration;
@@ -191,12 +191,33 @@ fn absent(client: &mut Client, looking: Looking, known: Known) {
     client.answer(call, Answer::NoEntry(ttl));
 }
 
+/// What a lookup is answered while the server cannot be asked. A directory that the kernel has by this name may be where programs stand: told of
+/// a failure, the kernel would drop it (`fuse_dentry_revalidate` in fs/fuse/dir.c), and they had no place any more when the server is
+/// back. So it is told as it was, for no time: whatever is done there is refused all the same.
+pub(crate) fn unreachable(client: &mut Client, parent: NodeId, name: &[u8]) -> Answer {
+    let is_known = |node: &NodeId| {
+        let known = client.names.node(*node);
+        known.is_some_and(|known| known.is_held_by_kernel() && known.stat.kind == Kind::Directory)
+    };
+    let known = client.names.child(parent, name).filter(is_known);
+    match known.map(|node| client.entry(node, Known::since(client.now))) {
+        Some(Ok(entry)) => {
+            Answer::Entry(Entry { entry_ttl: Duration::ZERO, attr_ttl: Duration::ZERO, ..entry })
+        }
+        Some(Err(_)) | None => Answer::Fail(Errno::HostDown),
+    }
+}
+
 pub(crate) fn failed(client: &mut Client, looking: Looking, errno: Errno) {
     match errno {
         // Servers that do not know of ENTRY say so of a name that is not there.
         Errno::NotFound => {
             let known = Known::since(looking.asked);
             absent(client, looking, known);
+        }
+        Errno::HostDown => {
+            let answer = unreachable(client, looking.parent, &looking.name);
+            client.answer(looking.call, answer);
         }
         errno => {
             let errno = attributes::gone(client, looking.parent, errno);

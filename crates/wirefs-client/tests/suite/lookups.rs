@@ -2,9 +2,10 @@
 
 use crate::alone::{Alone, got, stat};
 use crate::deeds::{READ, create};
+use std::time::Duration;
 use wirefs_client::call::{Answer, Call, CallId, NodeId, ROOT};
 use wirefs_op::message::get::GotMode;
-use wirefs_op::{Kind, Reply, Request};
+use wirefs_op::{Errno, Kind, Reply, Request};
 
 fn found(ino: u64, kind: Kind) -> Reply {
     got(GotMode::LAST, Some(stat(ino, kind, 0)), &[])
@@ -87,4 +88,39 @@ fn a_name_that_is_gone_when_it_is_asked_for_after_it_was_found_is_gone() {
     alone.reply(tag, &absent()).unwrap();
     let call = alone.call(create(dir, b"f"));
     assert!(matches!(alone.answer(call), Some(Answer::Fail(_))));
+}
+
+// S-129
+#[test]
+fn a_directory_that_the_kernel_has_keeps_its_name_while_the_server_is_away() {
+    for kind in [Kind::Directory, Kind::File] {
+        let mut alone = Alone::new();
+        let (call, tag) = looks_up(&mut alone);
+        alone.reply(tag, &found(7, kind)).unwrap();
+        let known = node(alone.answer(call));
+        alone.lost();
+        let waits = alone.call(Call::Lookup { parent: ROOT, name: b"n" });
+        assert_eq!(alone.answer(waits), None);
+        alone.tick(Duration::from_secs(31));
+        let at_once = alone.call(Call::Lookup { parent: ROOT, name: b"n" });
+        let never_seen = alone.call(Call::Lookup { parent: ROOT, name: b"other" });
+        let down = Some(&Answer::Fail(Errno::HostDown));
+        assert_eq!(alone.answer(never_seen), down);
+        for call in [waits, at_once] {
+            if kind != Kind::Directory {
+                assert_eq!(alone.answer(call), down);
+                continue;
+            }
+            let Some(Answer::Entry(entry)) = alone.answer(call) else { panic!("{:?}", alone.answer(call)) };
+            assert_eq!(
+                (entry.node, entry.entry_ttl, entry.attr_ttl),
+                (known, Duration::ZERO, Duration::ZERO)
+            );
+        }
+        // The kernel lets go of it as often as it was told of it.
+        let count = if kind == Kind::Directory { 3 } else { 1 };
+        alone.call(Call::Forget { node: known, count });
+        let gone = alone.call(Call::Lookup { parent: ROOT, name: b"n" });
+        assert_eq!(alone.answer(gone), down);
+    }
 }

@@ -178,7 +178,7 @@ impl FileSystem for Inner {
             drop(state);
             return match self.is_up.load(Ordering::SeqCst) || is_farewell(&call) {
                 true => engine.call(caller, call, reply, reading),
-                false => reply.answer(Answer::Fail(Errno::HostDown)),
+                false => reply.answer(engine.unreachable(&call)),
             };
         }
         if matches!(call, Call::Forget { .. }) {

@@ -4,6 +4,7 @@
 mod cut;
 mod disk;
 mod refused;
+mod standing;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read as _, Write as _};

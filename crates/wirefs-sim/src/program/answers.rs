@@ -2,8 +2,8 @@
 
 use super::{Busy, Deed, Open, Place, Renaming};
 use crate::world::World;
-use wirefs_client::call::{Answer, CallId, Listed, UNOPENED};
-use wirefs_op::{Errno, FileId, Request};
+use wirefs_client::call::{Answer, CallId, Entry, Listed, UNOPENED};
+use wirefs_op::{Errno, FileId, Kind, Request};
 
 impl World {
     /// The answer to a call is there.
@@ -104,6 +104,10 @@ impl World {
                 if !entry.attr_ttl.is_zero() {
                     self.check_stat(index, busy.began, &entry.stat);
                 }
+                if self.may_be_as_it_was(index, busy, &entry) {
+                    self.record.hosts_down += 1;
+                    return;
+                }
                 Some(entry.stat.id)
             }
             Answer::NoEntry(_) => {
@@ -115,6 +119,13 @@ impl World {
             other => return self.fail(format!("client {index}: {other:?} is no answer to a lookup")),
         };
         self.check_meaning(index, busy.began, place, meaning, "by a lookup");
+    }
+
+    /// While the server cannot be asked, a directory that the kernel has is told as it was, so that who stands there keeps it: that says nothing.
+    fn may_be_as_it_was(&self, index: usize, busy: &Busy, entry: &Entry) -> bool {
+        let is_told_for_no_time = entry.entry_ttl.is_zero() && entry.attr_ttl.is_zero();
+        let is_troubled = self.seats.get(index).is_some_and(|seat| seat.is_troubled_since(busy.began));
+        entry.stat.kind == Kind::Directory && is_told_for_no_time && is_troubled
     }
 
     /// A change of names was done.

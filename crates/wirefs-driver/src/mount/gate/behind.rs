@@ -3,7 +3,7 @@
 use crate::mount::engine::{Engine, Waiting};
 use crate::mount::{Connected, invalidation, journal, store, ticker, wire};
 use std::sync::Arc;
-use wirefs_client::call::{Answer, CallId};
+use wirefs_client::call::{Answer, Call, CallId};
 use wirefs_fuse::Notifier;
 use wirefs_op::Errno;
 
@@ -30,6 +30,16 @@ impl Engine {
     /// Whether the server's disk has all that was journaled.
     pub(super) fn has_nothing_journaled(&self) -> bool {
         self.journal.as_ref().is_none_or(|journal| journal.is_done_below(0))
+    }
+
+    /// What a call is answered while the server is known to be away.
+    pub(super) fn unreachable(&self, call: &Call<'_>) -> Answer {
+        match call {
+            Call::Lookup { parent, name } => {
+                self.drive(|state, now| state.client.look_up_unreachable(now, *parent, name))
+            }
+            _ => Answer::Fail(Errno::HostDown),
+        }
     }
 
     /// Answers all programs that wait, for nothing will come.
