@@ -64,6 +64,7 @@ impl Together {
         let Message { header, body } = message;
         let now = self.now;
         self.met(from);
+        self.note_life(from, &header);
         let is_ended = self.ended.contains(&from);
         let Some(peer) = self.peers.get_mut(&from).filter(|_| !is_ended) else { return };
         (peer.heard, peer.joins, peer.leaves, peer.room) = (now, header.joins, header.leaves, header.room);
@@ -89,13 +90,25 @@ impl Together {
         }
     }
 
+    /// Whether it is the life of a member that has agreed to the view: the end of a former one may be heard of late, and the view
+    /// later than that of the present one.
+    fn note_life(&mut self, from: NodeId, header: &Header) {
+        if header.view == self.view && header.members.contains(&from) {
+            self.ended.remove(&from);
+        } else if header.joins && header.promised < self.view && self.members.contains(&from) {
+            self.ended.insert(from);
+        }
+    }
+
     /// Follows what another knows of views and of the pen.
     fn follow(&mut self, from: NodeId, header: &Header) {
         if header.members.is_empty() || header.view < self.view {
             return;
         }
         if header.view > self.view {
-            if header.view >= self.promised {
+            // To a view that it is in it has agreed, or it was in a former life.
+            let is_of_this_life = header.view == self.promised || !header.members.contains(&self.me);
+            if header.view >= self.promised && is_of_this_life {
                 self.enter(header.view, header.members.clone(), header.holder, header.turn);
             }
             return;

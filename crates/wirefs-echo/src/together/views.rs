@@ -55,22 +55,34 @@ impl Together {
     /// Proposes to leave out who is silent, where no one before this node can.
     pub(super) fn look_for_silence(&mut self) {
         let wanted = self.proposal.as_ref().map_or(&self.members, |proposal| &proposal.members);
-        let silent = self.silent_of(wanted);
-        let living: BTreeSet<NodeId> = wanted.difference(&silent).copied().collect();
+        let mut living = self.living_of(wanted);
+        if !self.is_enough(&living) {
+            // Whom the proposal leaves out may be back.
+            living = self.living_of(&self.members);
+        }
         let is_first = self.proposal.is_some() || living.first() == Some(&self.me);
-        // More than half, so that no two parts go on; of two either, since else one that is left could not.
-        let left = living.intersection(&self.members).count();
-        // Whose life has ended goes on nowhere.
-        let count = self.members.difference(&self.ended).count();
-        let is_enough = left * 2 > count || self.members.len() == 2;
         // A view that was promised and does not begin: whoever proposed it may be gone.
         let is_stuck = self.promised != self.view
             && self.proposal.is_none()
             && self.now.since(self.promised_at) > self.pulse.dead;
         let is_refused = self.proposal.is_some() && self.promised.number < self.number;
-        if self.is_member() && is_first && is_enough && (!silent.is_empty() || is_stuck || is_refused) {
+        let is_due = living != *wanted || is_stuck || is_refused;
+        if self.is_member() && is_first && self.is_enough(&living) && is_due {
             self.propose(living);
         }
+    }
+
+    fn living_of(&self, nodes: &BTreeSet<NodeId>) -> BTreeSet<NodeId> {
+        nodes.difference(&self.silent_of(nodes)).copied().collect()
+    }
+
+    /// Whether these may go on.
+    fn is_enough(&self, living: &BTreeSet<NodeId>) -> bool {
+        // More than half, so that no two parts go on; of two either, since else one that is left could not.
+        let left = living.intersection(&self.members).count();
+        // Whose life has ended goes on nowhere.
+        let count = self.members.difference(&self.ended).count();
+        left * 2 > count || self.members.len() == 2
     }
 
     fn propose(&mut self, members: BTreeSet<NodeId>) {

@@ -1,5 +1,6 @@
 //! Nodes that have a tree together, over a network that loses, doubles and reorders, while nodes die, pause, come and go.
 
+mod wishes;
 mod world;
 
 use wirefs_echo::together::{Input, NodeId};
@@ -146,6 +147,82 @@ fn node_that_stood_still_comes_back_and_repeats_nothing() {
         world.run(ms(90_000));
         world.check(&format!("seed {seed}: {sleeper:?} stood still"));
         assert_eq!(world.answered.len(), 60, "seed {seed}");
+    }
+}
+
+/// Two stand still; when they are to be left out, one is dead without which the others are too few. They come back.
+#[test]
+fn who_was_to_be_left_out_and_is_back_makes_up_for_one_that_died_meanwhile() {
+    for seed in seeds(20) {
+        let mut world = together(seed, 5, 0.05);
+        let until = world.now + ms(2_500);
+        let [victim, others @ ..] = [0, 1, 2].map(|more| NodeId(1 + ((seed + more) % 5) as u16));
+        others.iter().for_each(|id| world.nodes.get_mut(id).unwrap().paused_until = until);
+        world.run(ms(300));
+        world.nodes.remove(&victim);
+        world.run(ms(2_500));
+        concurrent(&mut world, 20);
+        world.run(ms(30_000));
+        world.check(&format!("seed {seed}: {victim:?} died"));
+    }
+}
+
+/// The second node hears of the new life of the third one when that is with them already.
+#[test]
+fn new_life_that_is_a_member_before_all_have_heard_of_it_is_not_taken_for_dead() {
+    for seed in seeds(20) {
+        let (mut world, [_, two, three]) = two_and_one_to_come(seed, NodeId(1));
+        world.cut = [(two, three), (three, two)].into();
+        world.start(three, false);
+        until(&mut world, |world| world.nodes[&two].machine.members().contains(&three));
+        world.cut.clear();
+        concurrent(&mut world, 30);
+        world.run(ms(30_000));
+        world.check(&format!("seed {seed}"));
+    }
+}
+
+/// The third node dies as soon as it is with them, and the first one hears of its new life before that of the view.
+#[test]
+fn new_life_is_not_taken_for_the_one_that_was_a_member() {
+    for seed in seeds(20) {
+        let (mut world, [one, two, three]) = two_and_one_to_come(seed, NodeId(2));
+        world.start(three, false);
+        until(&mut world, |world| world.nodes[&two].machine.members().contains(&three));
+        world.cut = [(two, one), (three, one)].into();
+        // Before or after it has told the second one that it has the root.
+        world.run(ms(seed % 2 * 100));
+        world.start(three, false);
+        world.run(ms(50));
+        world.cut.remove(&(three, one));
+        world.run(ms(150));
+        assert!(!world.nodes[&one].machine.members().contains(&three), "seed {seed}");
+        world.cut.clear();
+        concurrent(&mut world, 30);
+        world.run(ms(30_000));
+        world.check(&format!("seed {seed}"));
+    }
+}
+
+/// Two nodes that have left out a third one, and who of them has the pen.
+fn two_and_one_to_come(seed: u64, holder: NodeId) -> (World, [NodeId; 3]) {
+    let mut world = together(seed, 3, 0.02);
+    let ids = [1, 2, 3].map(NodeId);
+    world.nodes.remove(&ids[2]);
+    concurrent(&mut world, 10);
+    world.run(ms(10_000));
+    while world.nodes[&holder].machine.holder() != holder {
+        world.wish(holder);
+        world.run(ms(2_000));
+    }
+    (world, ids)
+}
+
+fn until(world: &mut World, is_so: impl Fn(&World) -> bool) {
+    let end = world.now + ms(10_000);
+    while !is_so(world) {
+        assert!(world.now < end, "waited in vain");
+        world.run(ms(1));
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
+use wirefs_echo::together::message::{Header, View};
 use wirefs_echo::together::{Input, Made, NodeId, Output, Pulse, Together, wire};
 use wirefs_echo::{BlockId, Time};
 
@@ -42,9 +43,12 @@ pub(super) struct Node {
     pub(super) wishes: VecDeque<Op>,
     pub(super) wished: u32,
     making: Option<Option<BlockId>>,
+    /// The others are to take its root.
+    is_settling: bool,
     checks: Option<(BlockId, Option<Vec<BlockId>>)>,
     /// Nothing is done before.
     pub(super) paused_until: Time,
+    pub(super) leaves: bool,
     pub(super) has_left: bool,
     life: u32,
     /// Which life of the others it knows.
@@ -65,8 +69,14 @@ pub(super) struct World {
     wished_at: BTreeMap<Op, Time>,
     /// Whom it takes so much longer to reach, and to hear of.
     pub(super) far: Option<(NodeId, Duration)>,
+    /// From whom no message gets to whom.
+    pub(super) cut: BTreeSet<(NodeId, NodeId)>,
     /// Whose changes come to nothing.
     pub(super) fails: BTreeSet<NodeId>,
+    /// Who held the pen last in each view, and at which turn.
+    held: BTreeMap<View, (u64, NodeId)>,
+    /// How often it went over to another one.
+    pub(super) turns: u64,
 }
 
 fn root_of(number: u128) -> BlockId {
@@ -88,7 +98,10 @@ impl World {
             answered: Vec::new(),
             wished_at: BTreeMap::new(),
             far: None,
+            cut: BTreeSet::new(),
             fails: BTreeSet::new(),
+            held: BTreeMap::new(),
+            turns: 0,
         }
     }
 
@@ -123,8 +136,10 @@ impl World {
             wishes: VecDeque::new(),
             wished: 0,
             making: None,
+            is_settling: false,
             checks: None,
             paused_until: Time::default(),
+            leaves: false,
             has_left: false,
             life: self.lives,
             lives: BTreeMap::new(),
@@ -178,6 +193,7 @@ impl World {
                 self.later(wait, id, Event::Tick);
                 Input::Tick
             }
+            Event::Heard(from, ..) if self.cut.contains(&(from, id)) => return,
             Event::Heard(from, [life, to_life], message) => {
                 let known = node.lives.get(&from).copied().unwrap_or_default();
                 if to_life != node.life || life < known {
@@ -199,7 +215,8 @@ impl World {
                 Input::Change
             }
             Event::Made => {
-                let on = node.making.take().unwrap().unwrap();
+                // None: it was asked for in a former life.
+                let Some(on) = node.making.take().flatten() else { return };
                 if self.fails.contains(&id) {
                     node.machine.handle(now, Input::Made(None));
                     // Of a run that came too late the next one is asked for, though there is nothing to do.
@@ -211,7 +228,9 @@ impl World {
                     }
                     Input::Change
                 } else {
-                    Input::Made(make(node, id, on))
+                    let made = make(node, id, on);
+                    node.is_settling = made.is_some();
+                    Input::Made(made)
                 }
             }
             Event::Arrived(block_id, block) => {
@@ -241,6 +260,8 @@ impl World {
                     // As its bytes say it.
                     let carried = wire::decode(&wire::encode(&message)).unwrap();
                     let of_life = node.life;
+                    self.note_holder(id, &carried.header);
+                    let node = &self.nodes[&id];
                     let to_life = node.lives.get(&to).copied();
                     // Whose life is not known is asked for it first.
                     let to_life = to_life.or(self.nodes.get(&to).map(|node| node.life)).unwrap_or_default();
@@ -272,6 +293,7 @@ impl World {
                     node.freed.extend(ids);
                 }
                 Output::Settled { .. } => {
+                    node.is_settling = false;
                     let op = node.wishes.pop_front().unwrap();
                     node.answered_at.push(now.since(self.wished_at[&op]));
                     self.answered.push(op);
@@ -281,10 +303,33 @@ impl World {
                     }
                 }
                 Output::Undone { root } => {
+                    node.is_settling = false;
                     node.blocks.remove(&root);
                 }
                 Output::Left => node.has_left = true,
             }
+        }
+    }
+
+    /// One holds the pen in each turn of a view, and none any more that was passed on.
+    fn note_holder(&mut self, id: NodeId, header: &Header) {
+        if !header.holds {
+            return;
+        }
+        let (turn, holder) = self.held.entry(header.view).or_insert((header.turn, id));
+        assert!(
+            header.turn > *turn || (header.turn, id) == (*turn, *holder),
+            "{id:?} holds what {holder:?} has"
+        );
+        self.turns += u64::from(header.turn > *turn);
+        (*turn, *holder) = (header.turn, id);
+    }
+
+    /// Programs do not wait any longer, unless their change is under way.
+    pub(super) fn give_up(&mut self, id: NodeId) {
+        let node = self.nodes.get_mut(&id).unwrap();
+        if node.making.is_none() && !node.is_settling {
+            node.wishes.clear();
         }
     }
 
