@@ -193,7 +193,7 @@ pub struct Together {
     pen: Pen,
     /// The pen has just come: the own change is first.
     is_own_turn: bool,
-    /// Others who would like to have the pen. They go with it, so that each has to ask only once.
+    /// Others who would like to have the pen. Where it is they go with it.
     asked: BTreeSet<NodeId>,
     /// When the holder was asked last: in which view, at which turn.
     asked_in: (View, u64),
@@ -321,7 +321,7 @@ impl Together {
     pub fn holder(&self) -> NodeId {
         match self.pen {
             Pen::Held(_) => self.me,
-            Pen::Passing { to } => to,
+            Pen::Passing { to, .. } => to,
             Pen::Elsewhere { holder } => holder,
         }
     }

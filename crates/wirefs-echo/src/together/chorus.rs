@@ -123,18 +123,14 @@ impl Together {
             self.settled = header.settled;
             self.free();
         }
-        if self.pen == (Pen::Passing { to: from }) && header.holds && header.turn == self.turn {
+        let is_passed = matches!(self.pen, Pen::Passing { to, .. } if to == from);
+        if is_passed && header.holds && header.turn == self.turn {
             self.is_elsewhere(from);
         }
     }
 
     fn is_elsewhere(&mut self, holder: NodeId) {
-        if matches!(self.pen, Pen::Elsewhere { .. }) {
-            self.asked.remove(&holder);
-        } else {
-            // They went with it.
-            self.asked.clear();
-        }
+        self.asked.remove(&holder);
         self.pen = Pen::Elsewhere { holder };
     }
 

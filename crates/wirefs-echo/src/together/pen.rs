@@ -17,6 +17,8 @@ pub(super) enum Pen {
     /// On its way; nobody makes roots meanwhile.
     Passing {
         to: NodeId,
+        /// Who else had asked for it, this node among them. Who asks from now on waits here.
+        asked: BTreeSet<NodeId>,
     },
     Elsewhere {
         holder: NodeId,
@@ -76,8 +78,14 @@ impl Together {
         let is_ready = self.wants && self.running.is_none();
         if let Some(to) = next.filter(|_| !(is_ready && self.is_own_turn)) {
             self.turn += 1;
-            self.pen = Pen::Passing { to };
-            self.pass(to);
+            let mut asked = std::mem::take(&mut self.asked);
+            asked.remove(&to);
+            if self.wants {
+                asked.insert(self.me);
+                self.asked_in = (self.view, self.turn);
+            }
+            self.pen = Pen::Passing { to, asked };
+            self.pass();
         } else if is_ready {
             self.wants = false;
             self.is_own_turn = false;
@@ -96,16 +104,12 @@ impl Together {
         next.or_else(|| self.others().first().copied().filter(|_| self.leaves))
     }
 
-    /// Says that it is this one's, with who else has asked, this node among them.
-    fn pass(&mut self, to: NodeId) {
-        let mut asked = self.asked.clone();
-        asked.remove(&to);
-        if self.wants {
-            asked.insert(self.me);
-            self.asked_in = (self.view, self.turn);
+    /// Says whose it is now.
+    fn pass(&mut self) {
+        if let Pen::Passing { to, asked } = self.pen.clone() {
+            let root = self.stand.root;
+            self.send(to, Body::Pass { root, asked });
         }
-        let root = self.stand.root;
-        self.send(to, Body::Pass { root, asked });
     }
 
     /// The driver has made a change.
@@ -237,7 +241,7 @@ impl Together {
         }
         self.send_root();
         match self.pen {
-            Pen::Passing { to } => self.pass(to),
+            Pen::Passing { .. } => self.pass(),
             Pen::Elsewhere { holder } if self.wants && self.is_active() => self.send(holder, Body::Want),
             Pen::Elsewhere { .. } | Pen::Held(_) => {}
         }
