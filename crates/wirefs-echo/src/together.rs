@@ -180,9 +180,8 @@ pub struct Together {
     members: BTreeSet<NodeId>,
     /// It takes part in no view before this one.
     promised: View,
-    promised_at: Time,
-    /// The highest number of a view that anybody has promised.
-    number: u64,
+    /// The newest view that anybody has promised, and since when.
+    newest: (View, Time),
     proposal: Option<Proposal>,
     peers: BTreeMap<NodeId, Peer>,
     /// Members whose life has ended, until a view begins without them.
@@ -241,8 +240,7 @@ impl Together {
             view: View::default(),
             members: BTreeSet::new(),
             promised: View::default(),
-            promised_at: Time::default(),
-            number: 1,
+            newest: (View::default(), Time::default()),
             proposal: None,
             peers: others.map(|id| (*id, peer)).collect(),
             ended: BTreeSet::new(),

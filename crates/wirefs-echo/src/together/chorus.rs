@@ -69,7 +69,7 @@ impl Together {
         let Some(peer) = self.peers.get_mut(&from).filter(|_| !is_ended) else { return };
         (peer.heard, peer.joins, peer.leaves, peer.room) = (now, header.joins, header.leaves, header.room);
         self.has_heard_of_members |= !header.members.is_empty();
-        self.number = self.number.max(header.promised.number).max(header.view.number);
+        self.note_view(header.promised.max(header.view));
         self.follow(from, &header);
         match body {
             Body::Propose { view, members } => self.proposed(from, view, &members),

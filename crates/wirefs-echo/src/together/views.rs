@@ -56,16 +56,16 @@ impl Together {
     pub(super) fn look_for_silence(&mut self) {
         let wanted = self.proposal.as_ref().map_or(&self.members, |proposal| &proposal.members);
         let mut living = self.living_of(wanted);
-        if !self.is_enough(&living) {
+        if living != *wanted && !self.is_enough(&living) {
             // Whom the proposal leaves out may be back.
             living = self.living_of(&self.members);
         }
         let is_first = self.proposal.is_some() || living.first() == Some(&self.me);
-        // A view that was promised and does not begin: whoever proposed it may be gone.
-        let is_stuck = self.promised != self.view
-            && self.proposal.is_none()
-            && self.now.since(self.promised_at) > self.pulse.dead;
-        let is_refused = self.proposal.is_some() && self.promised.number < self.number;
+        // A view that somebody promised and that does not begin: whoever proposed it may be gone.
+        let (newest, since) = self.newest;
+        let is_stuck =
+            newest > self.view && self.proposal.is_none() && self.now.since(since) > self.pulse.dead;
+        let is_refused = self.proposal.is_some() && self.promised < newest;
         let is_due = living != *wanted || is_stuck || is_refused;
         if self.is_member() && is_first && self.is_enough(&living) && is_due {
             self.propose(living);
@@ -85,13 +85,25 @@ impl Together {
         left * 2 > count || self.members.len() == 2
     }
 
+    /// Takes part in no view before this one any more.
+    fn promise(&mut self, view: View) {
+        self.promised = view;
+        self.note_view(view);
+    }
+
+    pub(super) fn note_view(&mut self, view: View) {
+        if view > self.newest.0 {
+            self.newest = (view, self.now);
+        }
+    }
+
     fn propose(&mut self, members: BTreeSet<NodeId>) {
         let is_known = self.proposal.as_ref().is_some_and(|known| known.members == members);
-        let is_refused = self.promised.number < self.number;
+        let is_refused = self.promised < self.newest.0;
         if !is_known || is_refused {
-            self.number = self.number.max(self.promised.number) + 1;
-            let view = View { number: self.number, by: self.me };
-            (self.promised, self.promised_at) = (view, self.now);
+            let number = self.newest.0.number.max(self.promised.number).max(self.view.number) + 1;
+            let view = View { number, by: self.me };
+            self.promise(view);
             self.checking = None;
             let agreed = BTreeMap::from([(self.me, self.stand)]);
             self.proposal = Some(Proposal { view, members, agreed });
@@ -113,7 +125,7 @@ impl Together {
             return;
         }
         if view > self.promised {
-            (self.promised, self.promised_at) = (view, self.now);
+            self.promise(view);
             self.proposal = None;
             self.checking = None;
         }
@@ -171,3 +183,6 @@ impl Together {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

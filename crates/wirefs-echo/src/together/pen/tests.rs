@@ -1,5 +1,4 @@
 use super::*;
-use crate::together::message::{Header, Message, View};
 use crate::together::{Input, Pulse};
 use std::time::Duration;
 use wirefs_op::Time;
@@ -68,23 +67,4 @@ fn late_look_at_the_root_before_does_not_count_for_the_next_one() {
         both.nodes[1].handle(both.now, Input::Checked { root, lacking: Vec::new() });
     }
     assert_eq!(both.nodes[1].root(), Some(next));
-}
-
-/// Whoever is in a view has agreed to it, or it was another life of the same node: that one's blocks are not here.
-#[test]
-fn node_that_never_agreed_to_a_view_is_no_member_of_it() {
-    let pulse = Pulse { beat: STEP * 5, retry: STEP * 10, dead: STEP * 100 };
-    let [one, two] = [NodeId(1), NodeId(2)];
-    let view = View { number: 9, by: one };
-    let members = BTreeSet::from([one, two]);
-    let hear = |node: &mut Together, view, body| {
-        let header = Header { view, members: members.clone(), holder: one, ..Header::default() };
-        node.handle(Time::default(), Input::Heard { from: one, message: Message { header, body } });
-    };
-    let mut node = Together::join(two, &[one], pulse);
-    hear(&mut node, view, Body::Alive);
-    assert!(!node.is_member() && node.has_heard_of_a_tree());
-    hear(&mut node, View { number: 8, by: one }, Body::Propose { view, members: members.clone() });
-    hear(&mut node, view, Body::Alive);
-    assert!(node.is_member());
 }

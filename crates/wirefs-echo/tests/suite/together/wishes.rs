@@ -1,4 +1,4 @@
-//! Wishes for the pen that come and go at random, while nodes die, stand still, leave and come back.
+//! Wishes for the pen that come and go at random, while nodes die, stand still, do not hear each other, leave and come back.
 
 use std::time::Duration;
 
@@ -63,17 +63,26 @@ fn disturb(world: &mut World, gone: &mut Vec<Former>) {
         }
     }
     end_who_left(world, gone);
+    if world.roll(2) == 0 {
+        world.cut.clear();
+    }
     let in_order = world.nodes.iter().filter(|(_, node)| is_in_order(world, node));
     let in_order: Vec<NodeId> = in_order.map(|(id, _)| *id).collect();
     if (in_order.len() - 1) * 2 <= world.all.len() {
         return;
     }
     let id = in_order[world.roll(in_order.len() as u64) as usize];
-    let (now, what, wait) = (world.now, world.roll(3), world.roll(4_000));
+    // Of three that are two, since one is gone, both would go on.
+    let kinds = if world.all.len() > 3 { 4 } else { 3 };
+    let (now, what, wait) = (world.now, world.roll(kinds), world.roll(4_000));
     let node = world.nodes.get_mut(&id).unwrap();
     match what {
         0 => gone.push(end(world, id)),
         1 => node.paused_until = now + ms(100 + wait),
+        3 => {
+            let (other, is_one_way) = (some(world), world.roll(2) == 0);
+            world.cut = [(id, other), (other, id)].into_iter().skip(usize::from(is_one_way)).collect();
+        }
         _ => {
             node.leaves = true;
             node.machine.handle(now, Input::Leave);
@@ -85,6 +94,7 @@ fn disturb(world: &mut World, gone: &mut Vec<Former>) {
 /// Has all come back.
 fn calm_down(world: &mut World, mut gone: Vec<Former>, told: &str) {
     let limit = world.now + ms(40_000);
+    world.cut.clear();
     loop {
         gone.drain(..).for_each(|former| start_anew(world, former));
         world.run(ms(100));

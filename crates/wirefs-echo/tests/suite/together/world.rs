@@ -228,9 +228,7 @@ impl World {
                     }
                     Input::Change
                 } else {
-                    let made = make(node, id, on);
-                    node.is_settling = made.is_some();
-                    Input::Made(made)
+                    Input::Made(make(node, id, on))
                 }
             }
             Event::Arrived(block_id, block) => {
@@ -377,6 +375,7 @@ fn make(node: &mut Node, id: NodeId, on: BlockId) -> Option<Made> {
         root_of(node.counter << 16 | u128::from(id.0))
     };
     let (contents, root) = (next(), next());
+    node.is_settling = true;
     node.blocks.insert(contents, Block::Contents(op));
     node.blocks.insert(root, Block::Root([done, vec![op]].concat(), contents));
     Some(Made { root, made: vec![contents, root], freed: vec![on, before] })
