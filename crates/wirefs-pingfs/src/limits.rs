@@ -100,6 +100,8 @@ pub const JOIN_WAIT: Duration = Duration::from_secs(120);
 pub const LEAVE_WAIT: Duration = Duration::from_secs(15);
 /// For so long a change waits for its turn, or for the others to have it.
 pub const TURN_WAIT: Duration = Duration::from_secs(60);
+/// The same where the change before waited in vain: who comes now has waited behind that one.
+pub const TURN_WAIT_CUT_OFF: Duration = Duration::from_secs(5);
 /// For so long the others' copies of a block are waited for that is lost here.
 pub const HEAL_WAIT: Duration = Duration::from_secs(3);
 /// The receive buffer for letters, in bytes.

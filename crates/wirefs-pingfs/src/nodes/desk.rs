@@ -37,6 +37,8 @@ pub(super) struct Desk {
     pub(super) machine: Together,
     pub(super) post: Post,
     pub(super) turn: Turn,
+    /// The last change that wanted a turn waited in vain.
+    pub(super) is_cut_off: bool,
     /// The blocks of the change under way.
     pub(super) fresh: BTreeMap<BlockId, Bytes>,
     /// Let go of here, and to be told with the next root.
@@ -70,6 +72,7 @@ impl Desk {
             machine,
             post,
             turn: Turn::None,
+            is_cut_off: false,
             fresh: BTreeMap::new(),
             freed: VecDeque::new(),
             told: Vec::new(),
@@ -151,16 +154,19 @@ impl Commons {
                 self.errands().copy(to, older);
                 self.called.notify_all();
             }
-            Output::Run { on } => match desk.turn {
-                Turn::Wanted => {
-                    desk.turn = Turn::Running(on.and_then(unpacked));
-                    self.changed.notify_all();
+            Output::Run { on } => {
+                desk.is_cut_off = false;
+                match desk.turn {
+                    Turn::Wanted => {
+                        desk.turn = Turn::Running(on.and_then(unpacked));
+                        self.changed.notify_all();
+                    }
+                    // Whoever wanted it has gone.
+                    Turn::None | Turn::Running(_) | Turn::Agreeing(_) | Turn::Agreed(_) => {
+                        desk.machine.handle(self.now(), Input::Made(None));
+                    }
                 }
-                // Whoever wanted it has gone.
-                Turn::None | Turn::Running(_) | Turn::Agreeing(_) | Turn::Agreed(_) => {
-                    desk.machine.handle(self.now(), Input::Made(None));
-                }
-            },
+            }
             Output::Check { root, made } => {
                 if let Some(root) = unpacked(root) {
                     let check = Check { root, made: made.map(all_unpacked) };

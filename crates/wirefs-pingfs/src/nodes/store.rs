@@ -13,7 +13,7 @@ use wirefs_echo::together::{Input, Made};
 
 use super::desk::{Desk, Turn};
 use super::{CommonStore, Commons};
-use crate::limits::{HEAL_WAIT, LEAVE_WAIT, TURN_WAIT};
+use crate::limits::{HEAL_WAIT, LEAVE_WAIT, TURN_WAIT, TURN_WAIT_CUT_OFF};
 use crate::store::packed;
 
 const NO_TURN: StoreFault = StoreFault::Broken("the other nodes let this one change nothing");
@@ -81,12 +81,14 @@ impl Turns for CommonStore {
         desk.turn = Turn::Wanted;
         commons.work(&mut desk, Input::Change);
         commons.ring();
+        let patience = if desk.is_cut_off { TURN_WAIT_CUT_OFF } else { TURN_WAIT };
         let (mut desk, _) =
-            commons.wait_until(desk, TURN_WAIT, |desk| desk.turn != Turn::Wanted || desk.has_left);
+            commons.wait_until(desk, patience, |desk| desk.turn != Turn::Wanted || desk.has_left);
         if let Turn::Running(on) = desk.turn {
             return Ok(on);
         }
         desk.turn = Turn::None;
+        desk.is_cut_off = true;
         Err(NO_TURN)
     }
 

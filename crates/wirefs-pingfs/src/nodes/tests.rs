@@ -8,11 +8,12 @@ use bytes::Bytes;
 use wirefs_blocks::id::BlockId;
 use wirefs_blocks::store::BlockStore;
 use wirefs_blocks::turns::{Follower, Turns};
-use wirefs_echo::together::Output;
+use wirefs_echo::together::{NodeId, Output, Pulse, Together};
 use wirefs_lab::Lab;
 
 use super::*;
 use crate::EchoOptions;
+use crate::limits::{BEAT, DEAD_AFTER};
 use crate::store::packed;
 use crate::store::tests::await_more;
 
@@ -57,6 +58,26 @@ fn a_change_that_counts_when_nobody_waits_for_it_any_more_is_shown() {
         store.commons.obey(&mut desk, Output::Settled { root: packed(root) });
         drop(desk);
         assert_eq!(*tree.0.lock().unwrap(), Some(root));
+    };
+    lab.host("host").unwrap().run(run).unwrap();
+}
+
+/// Programs of a node that is cut off wait one after the other: only the first one as long as it takes the others to come back.
+#[test]
+fn who_comes_behind_a_change_that_waited_in_vain_hears_so_soon_until_there_is_a_turn_again() {
+    let lab = Lab::new("cut-off").unwrap();
+    let run = || {
+        let store = alone();
+        let pulse = Pulse { beat: BEAT, retry: BEAT, dead: DEAD_AFTER };
+        let joining = Together::join(NodeId(1), &[NodeId(2)], pulse);
+        let alone = std::mem::replace(&mut store.commons.desk().machine, joining);
+        store.commons.desk().is_cut_off = true;
+        assert!(store.begin().is_err());
+        assert!(store.commons.desk().is_cut_off);
+        store.commons.desk().machine = alone;
+        assert_eq!(store.begin(), Ok(None));
+        assert!(!store.commons.desk().is_cut_off);
+        store.end();
     };
     lab.host("host").unwrap().run(run).unwrap();
 }
