@@ -1,6 +1,6 @@
 //! Whether the server is there, and what happens to those who wait when it is not.
 
-use crate::call::Answer;
+use crate::call::{Answer, CallId};
 use crate::core::{Attachment, Client, Output};
 use crate::operation::{self, Pending};
 use std::time::Duration;
@@ -150,6 +150,19 @@ impl Client {
     pub fn look_up_unreachable(&mut self, now: Time, parent: NodeId, name: &[u8]) -> Answer {
         self.now = now;
         operation::lookup::unreachable(self, parent, name)
+    }
+
+    /// Has a call wait no longer, by whoever knows that the server is away: what it is answered. The kernel is to get it.
+    pub fn unreachable(&mut self, now: Time, id: CallId) -> Answer {
+        let looked_up = self.requests.find_map(|pending| match pending {
+            Pending::Lookup(looking) => looking.name_for(id),
+            _ => None,
+        });
+        self.abandon(now, id);
+        match looked_up {
+            Some((parent, name)) => self.look_up_unreachable(now, parent, &name),
+            None => Answer::Fail(Errno::HostDown),
+        }
     }
 
     /// Tells how long the machine slept, if it did.

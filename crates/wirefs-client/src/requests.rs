@@ -335,6 +335,12 @@ impl Requests {
             || self.waiting.iter().any(|waiting| wanted(&waiting.pending))
     }
 
+    /// What `wanted` finds in the first in which it finds anything, sent or waiting.
+    pub(crate) fn find_map<T>(&self, wanted: impl Fn(&Pending) -> Option<T>) -> Option<T> {
+        let sent = self.sent.values().map(|outstanding| &outstanding.pending);
+        sent.chain(self.waiting.iter().map(|waiting| &waiting.pending)).find_map(wanted)
+    }
+
     /// How many are under way.
     pub(crate) fn len(&self) -> usize {
         self.sent.len() + self.waiting.len()

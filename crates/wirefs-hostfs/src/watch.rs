@@ -124,7 +124,7 @@ impl Watcher {
     ///
     /// # Cost
     /// One thread, which sleeps while nothing changes. From a change to its report: at most some 5 ms beside what the
-    /// report itself takes. Memory is bounded: some 10 MiB, and one descriptor for each watch of a directory.
+    /// report itself takes. Memory is bounded: tens of MiB, and one descriptor for each watch of a directory.
     #[must_use]
     pub fn start(
         root: BorrowedFd<'_>,

@@ -26,6 +26,13 @@ pub(crate) struct Looking {
     tries: u8,
 }
 
+impl Looking {
+    /// What is looked up, if it is for this call.
+    pub(crate) fn name_for(&self, call: CallId) -> Option<(NodeId, Vec<u8>)> {
+        (self.call == call).then(|| (self.parent, self.name.clone()))
+    }
+}
+
 /// # Cost
 /// 0 round trips when the parent's listing is known, else 1.
 pub(crate) fn start(client: &mut Client, call: CallId, parent: NodeId, name: &[u8]) -> Result<(), Errno> {

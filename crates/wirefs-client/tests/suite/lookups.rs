@@ -101,24 +101,29 @@ fn a_directory_that_the_kernel_has_keeps_its_name_while_the_server_is_away() {
         alone.lost();
         let waits = alone.call(Call::Lookup { parent: ROOT, name: b"n" });
         assert_eq!(alone.answer(waits), None);
+        // Who knows that the server is away lets nobody wait.
+        let given_up = alone.call(Call::Lookup { parent: ROOT, name: b"n" });
+        let told = alone.client.unreachable(alone.now, given_up);
+        let read = alone.call(Call::Getattr { node: known, handle: None });
+        assert_eq!(alone.client.unreachable(alone.now, read), Answer::Fail(Errno::HostDown));
         alone.tick(Duration::from_secs(31));
         let at_once = alone.call(Call::Lookup { parent: ROOT, name: b"n" });
         let never_seen = alone.call(Call::Lookup { parent: ROOT, name: b"other" });
         let down = Some(&Answer::Fail(Errno::HostDown));
         assert_eq!(alone.answer(never_seen), down);
-        for call in [waits, at_once] {
+        for answer in [alone.answer(waits), alone.answer(at_once), Some(&told)] {
             if kind != Kind::Directory {
-                assert_eq!(alone.answer(call), down);
+                assert_eq!(answer, down);
                 continue;
             }
-            let Some(Answer::Entry(entry)) = alone.answer(call) else { panic!("{:?}", alone.answer(call)) };
+            let Some(Answer::Entry(entry)) = answer else { panic!("{answer:?}") };
             assert_eq!(
                 (entry.node, entry.entry_ttl, entry.attr_ttl),
                 (known, Duration::ZERO, Duration::ZERO)
             );
         }
         // The kernel lets go of it as often as it was told of it.
-        let count = if kind == Kind::Directory { 3 } else { 1 };
+        let count = if kind == Kind::Directory { 4 } else { 1 };
         alone.call(Call::Forget { node: known, count });
         let gone = alone.call(Call::Lookup { parent: ROOT, name: b"n" });
         assert_eq!(alone.answer(gone), down);

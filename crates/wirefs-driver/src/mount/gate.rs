@@ -387,7 +387,7 @@ impl Inner {
             Phase::Open(engine) => {
                 let engine = Arc::clone(engine);
                 drop(state);
-                engine.fail_waiting(Errno::HostDown);
+                engine.fail_waiting();
             }
             Phase::Opening(waiting) => {
                 let waiting = std::mem::take(waiting);

@@ -7,8 +7,8 @@
 //! What the kernel must be told once more after a time ([`Notices::again`]) holds up answers and frames until then, with what is behind them;
 //! what is before them goes on.
 //!
-//! *Holds*: what is carried out is carried out in order; each thing to forget waits at most once, so the queue is no
-//! longer than what the kernel knows, and the answers and frames that wait.
+//! *Holds*: what is carried out is carried out in order; each thing to forget waits at most once, and once more for its time, so
+//! the queue is no longer than what the kernel knows, and the answers and frames that wait.
 
 mod later;
 
@@ -86,7 +86,9 @@ fn key(what: &Invalidate) -> Key {
     match what {
         Invalidate::Node { node, offset, length } => (*node, *offset, *length, None),
         Invalidate::Listing { node } => (*node, 0, i64::MIN, None),
-        Invalidate::Entry { parent, name, .. } => (*parent, 0, 0, Some(name.clone())),
+        Invalidate::Entry { parent, name, is_directory } => {
+            (*parent, i64::from(*is_directory), 0, Some(name.clone()))
+        }
     }
 }
 
@@ -191,7 +193,8 @@ impl Notices {
             }
             let one = queue.current.as_ref().map_or(Duration::ZERO, |(_, begun)| begun.elapsed());
             let frame = queue.first_frame().map_or(Duration::ZERO, |pushed| pushed.elapsed());
-            if queue.current.is_some() && (one >= one_max || frame >= frame_max) {
+            let is_held_up = queue.current.is_some() || !queue.again.is_empty();
+            if queue.current.is_some() && one >= one_max || is_held_up && frame >= frame_max {
                 return Some(queue.take_frames());
             }
             let wait = (one_max - one.min(one_max)).min(frame_max - frame.min(frame_max));
@@ -201,14 +204,21 @@ impl Notices {
         None
     }
 
+    /// What waits to be answered is answered: it is done, and the kernel believes nothing any more.
     pub(super) fn stop(&self) {
         let mut queue = self.lock();
         queue.is_stopped = true;
-        queue.waiting.clear();
+        let waiting = std::mem::take(&mut queue.waiting);
         queue.again.clear();
         queue.let_go.clear();
         self.filled.notify_all();
         self.framed.notify_all();
+        drop(queue);
+        for (notice, _) in waiting {
+            if let Notice::Answer(_, waiting, answer) = notice {
+                waiting.answer(answer);
+            }
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | is under way | it is answered for no time |
 //! | was answered within a second: a directory that the kernel held | it expires now, and again when that second is over |
-//! | the same: anything else | it is dropped |
+//! | the same: anything else that there is | it is dropped |
 //! | else | it expires |
 //!
 //! A directory that the kernel did not hold is looked up with the one above locked, which who takes a name back waits for. One whose
@@ -53,7 +53,9 @@ impl Renews {
                 true => Renews::Directory,
                 false => Renews::Nothing,
             },
-            _ => Renews::Other,
+            Answer::Entry(_) => Renews::Other,
+            // What is not there is looked up with the directory locked; a look that failed drops the name.
+            _ => Renews::Nothing,
         }
     }
 }
@@ -173,7 +175,9 @@ impl Lookups {
             return TakenBack { drops: !is_directory, again: None };
         };
         slot.taken += 1;
-        slot.taken_ms = Some(now_ms);
+        if is_directory {
+            slot.taken_ms = Some(now_ms);
+        }
         let (of_directory, of_other) = (slot.directories.left_ms(now_ms), slot.others.left_ms(now_ms));
         match is_directory {
             true => TakenBack { drops: false, again: of_directory.map(Duration::from_millis) },

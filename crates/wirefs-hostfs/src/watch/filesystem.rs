@@ -36,8 +36,8 @@ const WATCHED_MAX: usize = 1 << 16;
 
 /// What the kernel seems to have no memory for is looked for again after so long.
 const RETRY_MIN: Duration = Duration::from_micros(10);
-/// The longest wait before it is looked for the last time.
-const RETRY_MAX: Duration = Duration::from_millis(20);
+/// The longest wait before it is looked for the last time; 10 ms in all.
+const RETRY_MAX: Duration = Duration::from_micros(5120);
 
 /// A file system that is, or was, marked.
 #[derive(Debug)]

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 /// Between two rounds. Within it a program fills no queue: the kernel takes some 0.5 us to queue one change, and has room
 /// for 16,384 unless told otherwise.
 const PAUSE: Duration = Duration::from_millis(4);
-/// Things that one round gathers before it tells of them; it may be exceeded by what one read brings.
+/// Things that one round gathers before it tells of them; it may be exceeded by what one read brings, and by what was read meanwhile.
 pub(super) const BATCH_MAX: usize = 8192;
 /// Bytes that are read from the kernel's queue at once; the longest event has less than 1 KiB.
 pub(super) const READ_BYTES: usize = 64 << 10;

@@ -8,7 +8,13 @@ use std::path::PathBuf;
 
 /// A mount that is alone, so that what it changes is done before the server has it.
 pub(crate) fn alone(world: &World) {
-    world.wirefs(&["mount", "--journal", &world.url(), "mnt"]).succeeds();
+    alone_with(world, &[]);
+}
+
+/// The same, with more options.
+pub(crate) fn alone_with(world: &World, options: &[&str]) {
+    let url = world.url();
+    world.wirefs(&[&["mount", "--journal"], options, &[&url, "mnt"]].concat()).succeeds();
     await_alone(world);
 }
 

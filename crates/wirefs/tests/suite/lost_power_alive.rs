@@ -5,7 +5,7 @@
 //!     (goes on)    server       └──────> another boot id
 //! ```
 
-use crate::journal::{alone, journals, umount};
+use crate::journal::{alone_with, journals, umount};
 use crate::lost_power::started_again;
 use crate::world::{Ran, Server, World, wait_for};
 use rustix::process::Signal;
@@ -23,7 +23,8 @@ const TRIES: usize = 10;
 fn synced() -> (World, Server) {
     let world = World::new();
     let server = world.serve(&["--listen", &world.url()]);
-    alone(&world);
+    // A busy machine takes a while to start the server again.
+    alone_with(&world, &["--deadline", "300s"]);
     fs::write(world.path("mnt/before"), "before").unwrap();
     world.wirefs(&["sync", "mnt"]).succeeds();
     (world, server)

@@ -43,18 +43,18 @@ impl Engine {
     }
 
     /// Answers all programs that wait, for nothing will come.
-    pub(super) fn fail_waiting(&self, errno: Errno) {
+    pub(super) fn fail_waiting(&self) {
         let waiting = self.drive(|state, now| {
             let of_programs = |waiting: &Waiting| matches!(waiting, Waiting::Kernel { .. });
             let calls = state.waiting.iter().filter(|(_, waiting)| of_programs(waiting));
             let calls: Vec<CallId> = calls.map(|(call, _)| *call).collect();
-            let taken: Vec<Waiting> = calls.iter().filter_map(|call| state.waiting.remove(call)).collect();
-            for call in calls {
+            let answered = calls.into_iter().filter_map(|call| {
+                let waiting = state.waiting.remove(&call)?;
                 state.signalled.remove(&call);
-                state.client.abandon(now, call);
-            }
-            taken
+                Some((waiting, state.client.unreachable(now, call)))
+            });
+            answered.collect::<Vec<(Waiting, Answer)>>()
         });
-        waiting.into_iter().for_each(|waiting| waiting.answer(Answer::Fail(errno)));
+        waiting.into_iter().for_each(|(waiting, answer)| waiting.answer(answer));
     }
 }

@@ -172,10 +172,18 @@ fn a_frame_that_waits_for_the_time_to_come_is_not_stuck() {
     let notices = Arc::new(filled([frame()]));
     tell_again(&notices, "b", Instant::now() + Duration::from_millis(50));
     let watching = Arc::clone(&notices);
-    let rescued = std::thread::spawn(move || watching.next_stuck(Duration::ZERO, Duration::ZERO).is_some());
+    let rescued = std::thread::spawn(move || watching.next_stuck(FRAME_MAX, FRAME_MAX).is_some());
     assert_eq!(drain(&notices), ["b", "frame"]);
     notices.stop();
     assert!(!rescued.join().expect("no panic"));
+}
+
+#[test]
+fn a_frame_that_waits_for_too_long_is_taken_out_though_nothing_is_being_told() {
+    let notices = filled([frame()]);
+    tell_again(&notices, "b", Instant::now() + FRAME_MAX);
+    let stuck = notices.next_stuck(FRAME_MAX, Duration::from_millis(10)).expect("not stopped");
+    assert_eq!((stuck.frames.len(), stuck.directories), (1, BTreeSet::from([DIRECTORY])));
 }
 
 #[test]

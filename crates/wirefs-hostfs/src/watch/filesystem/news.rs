@@ -15,7 +15,7 @@ use wirefs_op::FileId;
 /// After so long the queue is read again, though a round is still told: everything on the file system comes here, beside the export too,
 /// and a program can fill it in some 10 ms. To look for an object that is just being removed may take as long.
 const UNREAD_MAX: Duration = Duration::from_millis(1);
-/// Things that are read while others are told, at most: some 10 MiB. Then the queue fills.
+/// Things that are read while others are told, at most: some 10 MiB, with long names 30. Then the queue fills.
 const GATHERED_MAX: usize = 8 * BATCH_MAX;
 
 /// Reads the queue.
@@ -105,17 +105,20 @@ impl rounds::News for News {
         if std::mem::replace(&mut self.marks, marks) != marks {
             self.known.clear();
         }
-        let mut is_lost = false;
+        let mut is_lost = batch.contains(&Seen::Lost);
         let mut read_at = Instant::now();
         for seen in batch.into_keys() {
             if read_at.elapsed() >= UNREAD_MAX {
                 rest = self.gather(GATHERED_MAX)?;
+                is_lost |= self.gathered.contains(&Seen::Lost);
                 read_at = Instant::now();
             }
-            is_lost |= self.tell(seen, telling).is_err();
-        }
-        if is_lost {
-            telling.lost();
+            if is_lost || self.tell(seen, telling).is_err() {
+                // Said at once: it is more than all that was read so far.
+                self.gathered = Batch::new();
+                telling.lost();
+                return Ok(Rest::Pause);
+            }
         }
         Ok(if self.gathered.len() > 0 { Rest::GoOn } else { rest })
     }
