@@ -20,6 +20,28 @@ use crate::waiting::{Came, Ticket};
 
 const SILENT: StoreFault = StoreFault::Broken("the hosts take no more packets");
 
+/// How long a caller waits for room: while a host finds more, and for longer while none answers, since it may only be held up.
+struct Patience {
+    begun: Instant,
+    /// When a host last began to answer.
+    answered: Instant,
+}
+
+impl Patience {
+    fn new() -> Patience {
+        let now = Instant::now();
+        Patience { begun: now, answered: now }
+    }
+
+    fn is_over(&mut self, is_silent: bool) -> bool {
+        let now = Instant::now();
+        if is_silent {
+            self.answered = now;
+        }
+        now >= self.answered + ROOM_WAIT || now >= self.begun + SILENCE_WAIT
+    }
+}
+
 impl EchoStore {
     /// Waits until something may have changed. The lock is let go of meanwhile.
     fn rest<'a>(&'a self, core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
@@ -44,7 +66,7 @@ impl EchoStore {
         mut core: MutexGuard<'a, Core>,
         count: usize,
     ) -> Result<MutexGuard<'a, Core>, StoreFault> {
-        let end = Instant::now() + ROOM_WAIT;
+        let mut patience = Patience::new();
         loop {
             let capacity = core.circuit.echo.capacity();
             if capacity.packets_free / capacity.packets_per_block.max(1) >= count as u64 {
@@ -54,8 +76,8 @@ impl EchoStore {
                 return Err(StoreFault::Broken(why));
             }
             // What a host that is silent for a moment has room for is known when it answers.
-            let may_grow = capacity.may_grow || capacity.packets_max == 0;
-            if !may_grow || Instant::now() >= end {
+            let is_silent = capacity.packets_max == 0;
+            if !(capacity.may_grow || is_silent) || patience.is_over(is_silent) {
                 return Err(StoreFault::Full);
             }
             core = self.pass(core);
@@ -69,12 +91,12 @@ impl EchoStore {
         id: BlockId,
         bytes: &Bytes,
     ) -> (MutexGuard<'a, Core>, Result<(), StoreFault>) {
-        let end = Instant::now() + ROOM_WAIT;
+        let mut patience = Patience::new();
         loop {
             let now = core.circuit.now();
             let kept = core.circuit.echo.keep(now, packed(id), bytes.clone(), Distance::Any);
-            let is_late = Instant::now() >= end;
             let is_silent = core.circuit.echo.capacity().packets_max == 0;
+            let is_late = patience.is_over(is_silent);
             let fault = match kept {
                 Ok(()) => {
                     core.ages.note(id, Instant::now());

@@ -3,10 +3,11 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use wirefs_blocks::store::BlockStore;
 use wirefs_echo::Redundancy;
 use wirefs_lab::{Lab, LinkProfile, Probability};
-use wirefs_pingfs::OpenError;
 use wirefs_pingfs::options::Pace;
+use wirefs_pingfs::{OpenError, limits};
 
 use crate::site::{check, keep, open};
 
@@ -76,6 +77,28 @@ fn host_that_dies_loses_nothing_when_the_other_has_a_copy() {
         });
         check(&store, 1..=BLOCKS, 1_000);
         assert_eq!(store.status().blocks_lost, 0);
+    };
+    near.run(live).unwrap();
+}
+
+/// A line, or this machine, that is held up for some seconds is no lack of room.
+#[test]
+fn who_writes_while_the_only_host_is_silent_for_some_seconds_waits_for_it() {
+    let lab = Lab::new("held-up").unwrap();
+    let [near, one] = ["near", "one"].map(|name| lab.host(name).unwrap());
+    let link = lab.link(&near, &one, LinkProfile::rtt(Duration::from_millis(10))).unwrap();
+    let live = || {
+        let store = open(&[(link.address_b(), 0).into()], |options| options.parked_packets = Some(600));
+        assert!(store.room().blocks_free > 0);
+        link.cut();
+        until("the host is silent", || store.status().capacity.packets_max == 0);
+        std::thread::scope(|scope| {
+            let writes = scope.spawn(|| keep(&store, 1..=BLOCKS, 1_000));
+            std::thread::sleep(limits::ROOM_WAIT + Duration::from_secs(1));
+            link.heal();
+            writes.join().unwrap();
+        });
+        check(&store, 1..=BLOCKS, 1_000);
     };
     near.run(live).unwrap();
 }
