@@ -170,9 +170,7 @@ impl Promises {
 
     /// A request begins on this thread. What it promises, it promises on this thread.
     pub(crate) fn begin(&self) {
-        if self.watches_directories() {
-            self.watches.begin();
-        }
+        self.watches.begin();
     }
 
     /// Lets go of watches that nobody relies on. `known`: of these objects, those that somebody was promised to hear about.
@@ -260,8 +258,24 @@ impl Session {
         stats: &mut dyn Iterator<Item = &mut Stat>,
     ) {
         let promises = self.promises();
-        if noticed != Noticed::Nothing && promises.births.are_known() {
-            promises.watches.promise(|| replies.grant(&mut stats.filter(|stat| noticed.covers(stat))));
+        if noticed == Noticed::Nothing || !promises.births.are_known() {
+            return;
+        }
+        let watcher = promises.watcher.get();
+        let mut asked_for = Vec::new();
+        promises.watches.promise(|| {
+            let ignored = watcher.and_then(Watcher::ignored);
+            let is_heard = |stat: &Stat| !ignored.as_ref().is_some_and(|ignored| ignored.contains(stat.id));
+            replies.grant(&mut stats.filter(|stat| {
+                let is_heard = is_heard(stat);
+                if !is_heard {
+                    asked_for.push(stat.id);
+                }
+                is_heard && noticed.covers(stat)
+            }));
+        });
+        if let Some(watcher) = watcher.filter(|_| !asked_for.is_empty()) {
+            promises.watches.begin_anew(|| watcher.hear_again(&asked_for));
         }
     }
 

@@ -37,6 +37,7 @@ use crate::attributes::{self, Device};
 use batch::Tell;
 use directories::Directories;
 use filesystem::Filesystem;
+pub(crate) use filesystem::IgnoredFiles;
 use rounds::Running;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
@@ -215,6 +216,23 @@ impl Watcher {
         match &self.source {
             Source::Directories(source) => source.crowd(),
             Source::Filesystem(_) | Source::Nothing => Vec::new(),
+        }
+    }
+
+    /// The busy files of which nothing is told at present. Nobody must be promised to hear of one; while the answer lives none is added.
+    /// `None`: each change of what is watched is told.
+    pub(crate) fn ignored(&self) -> Option<IgnoredFiles<'_>> {
+        match &self.source {
+            Source::Filesystem(source) => Some(source.ignored()),
+            Source::Directories(_) | Source::Nothing => None,
+        }
+    }
+
+    /// Tells of these files again, from here on: of what was read before, nobody must be promised to hear.
+    pub(crate) fn hear_again(&self, ids: &[FileId]) {
+        match &self.source {
+            Source::Filesystem(source) => source.hear_again(ids),
+            Source::Directories(_) | Source::Nothing => {}
         }
     }
 

@@ -2,7 +2,8 @@
 //!
 //! Between the beginning of a watch and the promise that stands on it, another thread may find that the object is known to
 //! nobody and end the watch. So letting go is counted: whoever would promise something looks whether the count is still what
-//! it was before the watch began, and nothing is let go while it looks and promises.
+//! it was before the watch began, and nothing is let go while it looks and promises. A watch that begins again is counted as well: a
+//! request that read before it did promises nothing.
 
 use std::cell::Cell;
 use std::sync::{PoisonError, RwLock};
@@ -33,6 +34,13 @@ impl Watches {
         if *count == BEGUN.get() {
             promise();
         }
+    }
+
+    /// Begins watches again: nothing that was read before is promised.
+    pub(crate) fn begin_anew(&self, watch: impl FnOnce()) {
+        let mut count = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        watch();
+        *count += 1;
     }
 
     /// Lets go of those of `watched` that nobody knows.

@@ -1,5 +1,6 @@
 //! News of whole file systems (fanotify), for root: who changed what, with nothing to be asked for in advance.
 
+mod ignored;
 mod known;
 mod news;
 
@@ -7,6 +8,8 @@ use super::events::{self, Handle};
 use super::{local, open_directory};
 use crate::attributes::{self, Device};
 use crate::sys;
+use ignored::Ignored;
+pub(crate) use ignored::IgnoredFiles;
 pub(super) use news::News;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::Statx;
@@ -28,6 +31,9 @@ const QUEUE: u32 = libc::FAN_CLASS_NOTIF
 /// What is told. Reading and opening change nothing but an access time. A program that wrote through a mapping often
 /// closes the file after that, which nothing else tells of.
 const CHANGES: u64 = events::NAMES | events::OBJECTS | libc::FAN_ONDIR;
+
+/// The part of it that a busy file makes again and again.
+const OBJECT_ATTRIBUTES: u64 = libc::FAN_MODIFY | libc::FAN_CLOSE_WRITE | libc::FAN_ATTRIB;
 
 /// File systems below the export that are watched at most, beside its own.
 const FILE_SYSTEMS_MAX: usize = 64;
@@ -72,6 +78,7 @@ pub(super) struct Filesystem {
     /// How many marks were made so far. A disk that is mounted again has the handles that it had, but may have another
     /// number, and so other ids.
     marks: AtomicU64,
+    ignored: Ignored,
 }
 
 impl Filesystem {
@@ -82,7 +89,13 @@ impl Filesystem {
         let queue = sys::fanotify_init(QUEUE | libc::FAN_REPORT_TARGET_FID)
             .or_else(|_| sys::fanotify_init(QUEUE))
             .ok()?;
-        let own = Filesystem { queue, home, marked: Mutex::default(), marks: AtomicU64::new(0) };
+        let own = Filesystem {
+            queue,
+            home,
+            marked: Mutex::default(),
+            marks: AtomicU64::new(0),
+            ignored: Ignored::default(),
+        };
         let first = own.mark(entry, 0)?;
         own.marked().push(first);
         Some(own)
@@ -170,15 +183,19 @@ impl Filesystem {
         let _ = sys::fanotify_mark(self.queue.as_fd(), flags, CHANGES, entry.as_fd());
     }
 
+    /// A directory of the file system that this handle is of, where that is marked.
+    fn entry_of(&self, handle: &Handle) -> Option<Arc<OwnedFd>> {
+        let all = self.marked();
+        all.iter().find(|marked| marked.fsid == handle.fsid)?.entry.clone()
+    }
+
     /// Which object has this handle.
     fn find(&self, handle: &Handle) -> Found {
-        let entry = {
-            let all = self.marked();
-            match all.iter().find(|marked| marked.fsid == handle.fsid) {
-                Some(Marked { entry: Some(entry), .. }) => Arc::clone(entry),
-                Some(Marked { entry: None, .. }) => return Found::Gone,
-                None => return Found::Unknown,
-            }
+        let is_marked = self.marked().iter().any(|marked| marked.fsid == handle.fsid);
+        let entry = match self.entry_of(handle) {
+            Some(entry) => entry,
+            None if is_marked => return Found::Gone,
+            None => return Found::Unknown,
         };
         match look_up(&entry, handle) {
             Ok(statx) => Found::Id(attributes::file_id(&statx, self.home)),

@@ -171,6 +171,42 @@ fn run(world: &World, script: &str) {
     assert!(command.args(["-euc", script]).current_dir(world.host("")).status().unwrap().success());
 }
 
+/// Another program writes to this file, and then to "sub/inner", until the second write is reported. Whether the first was.
+fn is_write_reported(world: &World, told: &Receiver<Outside>, name: &str) -> bool {
+    let [id, marker] = [name, "sub/inner"].map(|name| world.stat(FIRST, at(name)).unwrap().id);
+    run(world, &format!("printf x >>{name}; printf x >>sub/inner"));
+    let mut reported = false;
+    loop {
+        match told.recv_timeout(PATIENCE).expect("the marker was not reported") {
+            Outside::Changed { id: changed, name: None, .. } if changed == marker => return reported,
+            Outside::Changed { id: changed, name: None, .. } => reported |= changed == id,
+            Outside::Changed { .. } => {}
+            Outside::Lost => panic!("lost"),
+        }
+    }
+}
+
+/// A log that no client reads does not keep the server awake; a client that reads it gets a lease, and hears of changes again.
+#[test]
+fn a_busy_file_is_ignored_until_a_client_asks_for_it() {
+    need_root();
+    let (world, told) = watched(WatchKind::Filesystem);
+    let limit = 400;
+    // The marker is as busy as the file: a client asks for it each time.
+    let rounds = (0..limit).find(|_| {
+        is_promised(&world, "sub/inner", GetMode::NONE);
+        !is_write_reported(&world, &told, "file")
+    });
+    assert!(rounds.is_some_and(|rounds| rounds >= 16), "{rounds:?}");
+    assert!(!is_promised(&world, "file", GetMode::NONE), "what was ignored may have changed unseen");
+    assert!(is_promised(&world, "file", GetMode::NONE));
+    assert!(is_write_reported(&world, &told, "file"));
+    // What happens to its names is reported all the same.
+    let root = world.stat(FIRST, at("")).unwrap().id;
+    run(&world, "mv file moved");
+    await_told(&told, root);
+}
+
 #[test]
 fn with_watches_of_directories_entries_with_one_name_are_promised() {
     for kind in [WatchKind::Directories, WatchKind::DirectoriesAndOwn] {

@@ -1,5 +1,6 @@
 //! From fanotify's events to ids.
 
+use super::ignored::Busy;
 use super::known::Known;
 use super::{Filesystem, Found};
 use crate::watch::batch::{Batch, Telling};
@@ -27,6 +28,9 @@ pub(crate) struct News {
     known: Known,
     /// The marks of which `known` is.
     marks: u64,
+    busy: Busy,
+    /// Files that became busy in the last round, with their handles.
+    now_busy: Vec<(Handle, FileId)>,
     /// This process; events of any of its threads carry its number.
     own: i32,
 }
@@ -35,7 +39,16 @@ impl News {
     pub(crate) fn new(source: Arc<Filesystem>) -> News {
         let own = rustix::process::getpid().as_raw_pid();
         let buffer = vec![0; READ_BYTES];
-        News { source, buffer, gathered: Batch::new(), known: Known::default(), marks: 0, own }
+        News {
+            source,
+            buffer,
+            gathered: Batch::new(),
+            known: Known::default(),
+            marks: 0,
+            busy: Busy::default(),
+            now_busy: Vec::new(),
+            own,
+        }
     }
 
     /// Reads what is queued, as far as there is room for it.
@@ -72,8 +85,11 @@ impl News {
     fn tell(&mut self, seen: Seen, telling: &mut Telling<'_>) -> Result<(), ()> {
         match seen {
             Seen::Object(handle) => {
-                if let Some(id) = self.find(handle)? {
+                if let Some(id) = self.find(handle.clone())? {
                     telling.object(id, None);
+                    if self.busy.count(id) {
+                        self.now_busy.push((handle, id));
+                    }
                 }
             }
             Seen::Name(dir, name) => {
@@ -104,6 +120,12 @@ impl rounds::News for News {
         let marks = self.source.marks.load(Ordering::SeqCst);
         if std::mem::replace(&mut self.marks, marks) != marks {
             self.known.clear();
+        }
+        self.busy.begin();
+        for (handle, id) in std::mem::take(&mut self.now_busy) {
+            if self.source.ignore(&handle, id) {
+                telling.object(id, None);
+            }
         }
         let mut is_lost = batch.contains(&Seen::Lost);
         let mut read_at = Instant::now();
