@@ -74,7 +74,7 @@ pub struct Noted {
     pub next: u64,
     /// The client has the replies to all changes below.
     pub answered: u64,
-    /// The changes from there on.
+    /// The changes from there on. One below may still be carried out: its client does not ask for its outcome any more.
     pub outcomes: BTreeMap<u64, Outcome>,
     /// What changes have created.
     pub created: Creations,
@@ -89,13 +89,15 @@ impl Noted {
                 // One that was begun again found what it had done itself; another one has taken the number of one that its client forgot.
                 let is_another =
                     |noted: &Outcome| matches!(noted, Outcome::Begun(first) if first.about != begun.about);
-                if self.outcomes.get(&number).is_none_or(is_another) {
+                if number >= self.answered && self.outcomes.get(&number).is_none_or(is_another) {
                     self.outcomes.insert(number, Outcome::Begun(begun));
                 }
             }
             Note::Done { number, created, reply } => {
                 self.next = self.next.max(number.saturating_add(1));
-                self.outcomes.insert(number, Outcome::Done(reply));
+                if number >= self.answered {
+                    self.outcomes.insert(number, Outcome::Done(reply));
+                }
                 if let Some(id) = created {
                     self.created.insert(number, id);
                 }

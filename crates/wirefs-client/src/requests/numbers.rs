@@ -38,9 +38,18 @@ pub(super) struct Numbers {
 
 impl Numbers {
     /// Another connection. Where the numbers from before mean nothing, all changes count as new.
+    ///
+    /// INVARIANT: no number stands for two changes of a session. The server may keep replies to changes from `ledger` on, and would give
+    /// them to new changes with the same numbers. So a client that does not know which numbers were used skips [`LEDGER_MAX`] of them:
+    /// `ledger` is at least what the server was told to be answered, and the server takes no number that is so far above that.
     pub(super) fn attached(&mut self, ledger: Option<u64>, is_known: bool) {
         (self.is_agreed, self.implied) = (ledger.is_some(), None);
-        self.next = self.next.max(ledger.unwrap_or_default()).max(FIRST);
+        let unused = match ledger {
+            None | Some(0) => FIRST,
+            Some(ledger) if is_known => ledger,
+            Some(ledger) => ledger.saturating_add(LEDGER_MAX),
+        };
+        self.next = self.next.max(unused);
         if !(self.is_agreed && is_known) {
             self.unanswered.clear();
         }

@@ -30,5 +30,6 @@ mod quarantine;
 mod readme;
 mod semantics;
 mod started_again;
+mod taken_up;
 mod warm;
 mod world;

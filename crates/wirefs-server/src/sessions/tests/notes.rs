@@ -5,6 +5,7 @@ use crate::notes::{Begun, Found, Note, Noted, Outcome};
 use crate::repeat;
 use crate::sessions::{ConnectionKey, Input, Job, Output, Sessions};
 use bytes::Bytes;
+use wirefs_op::limits::LEDGER_MAX;
 use wirefs_op::message::error::Rerror;
 use wirefs_op::message::lock::{LockAction, Rlock, Tlock};
 use wirefs_op::message::number::Tnumber;
@@ -254,6 +255,44 @@ fn a_lock_ends_with_its_process_and_is_taken_anew() {
     assert!(job.undecided.is_some(), "and not answered");
     assert_eq!(life.answers(&job, refusal()).last(), Some(&to_a(Tag(1), refusal())));
     assert_eq!(life.world.receive(A, Tag(2), put(2)), [to_a(Tag(2), refusal())]);
+}
+
+/// A lock stays undecided in the notes, and the changes behind it have replies there.
+// S-156
+#[test]
+fn a_client_that_knows_no_number_of_its_session_gets_no_reply_of_the_former_one() {
+    let Request::Lock(lock) = lock() else { panic!("no Tlock") };
+    let (mut life, mut number) = Life::begin(None);
+    for mount in 0..4 {
+        let first = if number == 0 { 1 } else { number + LEDGER_MAX };
+        life.number(first, first);
+        let set = Request::Lock(Tlock { action: LockAction::Set, ..lock.clone() });
+        let job = life.world.execute(A, Tag(1), set);
+        assert!(job.undecided.is_none(), "mount {mount}");
+        life.answers(&job, Reply::Lock(Rlock { conflict: None, stat: None }));
+        for tag in 2..9 {
+            let job = life.world.execute(A, Tag(tag), put(tag.into()));
+            assert!(job.undecided.is_none(), "mount {mount}");
+            life.answers(&job, refusal());
+        }
+        (life, number) = life.killed();
+        assert_eq!(number, first, "the lock is undecided");
+    }
+}
+
+#[test]
+fn the_outcome_of_a_change_that_its_client_does_not_ask_for_is_not_noted() {
+    let (mut life, _) = Life::begin(None);
+    life.number(1, 1);
+    let late = life.world.execute(A, Tag(1), put(1));
+    life.number(9, 9);
+    life.answers(&late, refusal());
+    let begun = Begun { about: 1, found: FOUND };
+    let mut kept = life.kept.clone().unwrap();
+    kept.take(Note::Begun { number: 3, begun });
+    assert_eq!((kept.next, kept.answered, kept.outcomes.len()), (9, 9, 0));
+    let (_, number) = Life::begin(Some(kept));
+    assert_eq!(number, 9, "it is never below what was answered");
 }
 
 #[test]
