@@ -9,7 +9,7 @@ use crate::program::{Busy, NAMES, Place};
 use crate::truth::Glance;
 use crate::world::World;
 use std::time::Duration;
-use wirefs_client::call::NodeId;
+use wirefs_client::call::{Handle, NodeId};
 use wirefs_op::{FileId, Kind, Stat, Time};
 
 /// So many own changes of one file that may be lost or not are tried in all ways.
@@ -184,6 +184,23 @@ impl World {
                 "client {index}: file {} is {shown}, without the own changes of {missing:?}; since {} it was one of {forms:?}",
                 file.ino,
                 glance.from.0 / 1_000_000
+            ));
+        }
+    }
+
+    /// What was written before a sync that succeeded is at the server, unless its program was told that it failed.
+    pub(crate) fn check_synced(&mut self, index: usize, from: Time, node: NodeId, handle: Handle) {
+        self.record.checks += 1;
+        let Some(seat) = self.seats.get(index).filter(|seat| seat.program.writes(handle)) else { return };
+        let Some((file, _)) = seat.program.nodes.get(&node).copied() else { return };
+        let is_missing = |own: &&Own| {
+            let is_before = own.done.is_some_and(|done| done <= from);
+            own.file == file && is_before && !own.failed && !own.may_be_lost && own.applied.is_none()
+        };
+        if let Some(own) = seat.program.own.iter().find(is_missing) {
+            let (ino, began) = (file.ino, own.began.0 / 1_000_000);
+            self.fail(format!(
+                "client {index}: file {ino} was synced, and the server does not have what was changed at {began}"
             ));
         }
     }

@@ -9,7 +9,7 @@ mod start;
 use own::Own;
 use std::collections::{BTreeMap, BTreeSet};
 use wirefs_client::call::{CallId, Entry, Handle, NodeId, ROOT};
-use wirefs_op::{FileId, Kind, Time};
+use wirefs_op::{FileId, Kind, LockKind, Time};
 
 /// Names that the programs use in each directory.
 pub(crate) const NAMES: [&[u8]; 4] = [b"a", b"b", b"c", b"d"];
@@ -70,6 +70,8 @@ pub(crate) enum Deed {
         own: usize,
     },
     Close(NodeId, Handle, Closing),
+    /// A lock on all of the file is taken or released.
+    Lock(NodeId, Handle, LockKind),
     List {
         node: NodeId,
         dir: FileId,
@@ -103,6 +105,7 @@ impl Deed {
             | Deed::Write { node, .. }
             | Deed::Set { node, .. }
             | Deed::Close(node, ..)
+            | Deed::Lock(node, ..)
             | Deed::List { node, .. }
             | Deed::CloseList(node, _) => vec![*node],
         }
@@ -189,6 +192,17 @@ impl Program {
     /// The open files.
     pub(crate) fn opened(&self) -> Vec<(NodeId, Handle)> {
         self.handles.iter().map(|open| (open.node, open.handle)).collect()
+    }
+
+    /// A call on the file has failed, which tells of all that was written to it before.
+    fn may_have_lost(&mut self, node: NodeId) {
+        let Some((file, _)) = self.nodes.get(&node).copied() else { return };
+        self.own.iter_mut().filter(|own| own.file == file).for_each(|own| own.may_be_lost = true);
+    }
+
+    /// Whether a file is open for writing by this handle.
+    pub(crate) fn writes(&self, handle: Handle) -> bool {
+        self.handles.iter().any(|open| open.handle == handle && open.writes)
     }
 
     /// Under which handle a file was opened last.

@@ -166,15 +166,18 @@ impl World {
         self.start_seat(index);
     }
 
-    /// A machine starts: with nothing in its memory, and a session of its own.
+    /// A machine starts: with nothing in its memory, and a session of its own, or the one that it had.
     pub(crate) fn start_seat(&mut self, index: usize) {
         let root = self.truth.root();
         let now = self.now;
+        let takes_up = self.ahead.is_none() && self.dice.chance(1, 2);
         let Some(seat) = self.seats.get_mut(index).filter(|seat| seat.is_down) else { return };
         seat.life += 1;
         seat.is_down = false;
-        seat.session = SessionId([index as u8 + 1; 16]);
-        seat.session.0[1..9].copy_from_slice(&seat.life.to_le_bytes());
+        if seat.life == 1 || !takes_up {
+            seat.session = SessionId([index as u8 + 1; 16]);
+            seat.session.0[1..9].copy_from_slice(&seat.life.to_le_bytes());
+        }
         seat.kernel = Kernel::new(root);
         seat.program = Program::new(root);
         seat.line = Line::Waiting;

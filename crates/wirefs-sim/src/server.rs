@@ -14,8 +14,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use wirefs_model::ModelTree;
 use wirefs_op::message::attach::Watch;
+use wirefs_op::message::lock::Rlock;
 use wirefs_op::message::version::{BootId, SessionId};
-use wirefs_op::{NOTAG, Reply, Tag, Time};
+use wirefs_op::{NOTAG, Reply, Request, Tag, Time};
 use wirefs_server::{
     ConnectionKey, Input, Job, JobKey, Noted, Order, Output, Outside, SessionKey, Sessions, Terms, Tree,
     repeat,
@@ -226,9 +227,13 @@ impl World {
             is_parked: false,
         };
         let request = job.request.clone();
-        match &job.undecided {
-            Some(begun) => repeat::serve(&self.server.tree, job.session, request, begun, &mut granting),
-            None => self.server.tree.serve(job.session, request, &mut granting),
+        match (&job.undecided, &job.request) {
+            // Locks keep nobody out here.
+            (_, Request::Lock(_)) => {
+                granting.replies.push(Reply::Lock(Rlock { conflict: None, stat: None }));
+            }
+            (Some(begun), _) => repeat::serve(&self.server.tree, job.session, request, begun, &mut granting),
+            (None, _) => self.server.tree.serve(job.session, request, &mut granting),
         }
         let Granting { replies, is_parked, .. } = granting;
         self.follow_server();

@@ -322,6 +322,7 @@ pub(crate) fn unlocked(client: &mut Client, node: NodeId) {
     let contents = client.files.contents(node);
     contents.unlocking = contents.unlocking.saturating_sub(1);
     client.names.release(node);
+    super::gone(client, node);
 }
 
 fn everything(range: LockRange) -> LockRange {

@@ -30,6 +30,7 @@ impl World {
                 | Deed::Write { .. }
                 | Deed::Set { .. }
                 | Deed::Close(..)
+                | Deed::Lock(..)
                 | Deed::List { .. }
                 | Deed::CloseList(..) => false,
             },
@@ -43,6 +44,7 @@ impl World {
         match busy.deed {
             Deed::Names(..) | Deed::Open(_, true) => is_unknown_since(busy.began),
             Deed::Write { .. } | Deed::Set { .. } | Deed::Close(..) => seat.last_unknown.is_some(),
+            Deed::Lock(..) => is_unknown_since(busy.began),
             Deed::Open(_, false)
             | Deed::Look(_)
             | Deed::Stat(_)

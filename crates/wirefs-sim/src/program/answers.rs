@@ -1,6 +1,6 @@
 //! What becomes of what was answered.
 
-use super::{Busy, Deed, Open, Place, Renaming};
+use super::{Busy, Closing, Deed, Open, Place, Renaming};
 use crate::world::World;
 use wirefs_client::call::{Answer, CallId, Entry, Listed, UNOPENED};
 use wirefs_op::{Errno, FileId, Kind, Request};
@@ -44,6 +44,9 @@ impl World {
         }
         if let Answer::Fail(errno) = answer {
             self.failed(index, &busy, errno);
+            if let Deed::Write { node, .. } | Deed::Close(node, ..) = busy.deed {
+                self.seats.get_mut(index)?.program.may_have_lost(node);
+            }
             let is_given_up =
                 matches!(errno, Errno::Io | Errno::HostDown) && matches!(busy.deed, Deed::Names(..));
             self.seats.get_mut(index)?.program.has_given_up |= is_given_up;
@@ -78,7 +81,11 @@ impl World {
             }
             (Deed::Write { .. }, Answer::Count(_)) => {}
             (Deed::Set { .. }, Answer::Attr(..)) => {}
-            (Deed::Close(..), Answer::Done) => {}
+            (Deed::Close(node, handle, Closing::Fsync), Answer::Done) => {
+                let (node, handle) = (*node, *handle);
+                self.check_synced(index, busy.began, node, handle);
+            }
+            (Deed::Close(..) | Deed::Lock(..), Answer::Done) => {}
             (Deed::List { handle, .. }, Answer::Opened(opened, _)) => {
                 *handle = Some(opened);
                 return Some(busy);

@@ -5,7 +5,7 @@ use crate::program::own::{Edit, Own};
 use crate::world::{Event, World};
 use bytes::Bytes;
 use wirefs_client::call::{Call, NodeId, ROOT, UNOPENED};
-use wirefs_op::{FileId, Kind};
+use wirefs_op::{FileId, Kind, LockKind};
 
 impl World {
     /// The programs of a client begin.
@@ -151,6 +151,10 @@ impl World {
                 self.forget(index, node);
                 None
             }
+            (27, Some(Open { node, handle, writes: true })) => {
+                let kind = if self.dice.chance(2, 3) { LockKind::Write } else { LockKind::Unlock };
+                Some(Deed::Lock(node, handle, kind))
+            }
             _ => Some(Deed::Stat(node)),
         }
     }
@@ -163,7 +167,15 @@ impl World {
         if program.is_writing(node) || program.is_reading(node) {
             return None;
         }
-        program.own.push(Own { file, edit, began, done: None, failed: false, applied: None });
+        program.own.push(Own {
+            file,
+            edit,
+            began,
+            done: None,
+            failed: false,
+            may_be_lost: false,
+            applied: None,
+        });
         Some(program.own.len() - 1)
     }
 

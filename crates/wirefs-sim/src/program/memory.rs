@@ -39,6 +39,7 @@ impl World {
             | Deed::Write { .. }
             | Deed::Set { .. }
             | Deed::Close(..)
+            | Deed::Lock(..)
             | Deed::List { .. }
             | Deed::CloseList(..) => false,
         }

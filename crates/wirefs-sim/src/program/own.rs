@@ -36,6 +36,8 @@ pub(crate) struct Own {
     /// When its caller was told that it is done.
     pub(crate) done: Option<Time>,
     pub(crate) failed: bool,
+    /// A later call on the file has failed, which may have told that this one is lost.
+    pub(crate) may_be_lost: bool,
     /// The state of the tree that it led to first.
     pub(crate) applied: Option<u64>,
 }

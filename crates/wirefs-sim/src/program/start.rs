@@ -4,7 +4,10 @@ use super::{Busy, Closing, Deed, Renaming};
 use crate::program::own::Edit;
 use crate::world::World;
 use wirefs_client::call::{Call, CallId, Handle, NodeId, OpenHow, UNOPENED, WriteData};
-use wirefs_op::SetStat;
+use wirefs_op::{LockFamily, LockRange, SetStat};
+
+/// The owner of all locks of a client.
+const OWNER: u64 = 1;
 
 const READ: OpenHow = OpenHow {
     read: true,
@@ -80,6 +83,11 @@ impl World {
                 }
                 self.call(index, close_call(*node, *handle, *closing))
             }
+            Deed::Lock(node, handle, kind) => {
+                let range = LockRange { kind: *kind, start: 0, end: u64::MAX, pid: 0 };
+                let (node, handle, family) = (*node, *handle, LockFamily::Posix);
+                self.call(index, Call::Setlk { node, handle, owner: OWNER, family, range, wait: false })
+            }
             Deed::List { node, handle: None, .. } => self.call(index, Call::Opendir { node: *node }),
             Deed::List { node, handle: Some(handle), offset, .. } => {
                 let (node, handle, offset) = (*node, *handle, *offset);
@@ -134,7 +142,7 @@ fn names_call<'a>(renaming: Renaming, place: (NodeId, &'a [u8]), to: (NodeId, &'
 pub(super) fn close_call(node: NodeId, handle: Handle, closing: Closing) -> Call<'static> {
     match closing {
         Closing::Fsync => Call::Fsync { node, handle, data_only: false },
-        Closing::Flush => Call::Flush { node, handle, owner: 1 },
+        Closing::Flush => Call::Flush { node, handle, owner: OWNER },
         Closing::Release => Call::Release { node, handle, flock_owner: None },
     }
 }
