@@ -167,6 +167,8 @@ pub enum Output {
     HangUpData(DataKey),
     /// The connection is dead though nobody said so: close it, then report it lost.
     HangUp,
+    /// The server says with these words that this client broke the protocol: tell the user. The connection is of no use any more.
+    Blamed(String),
 }
 
 /// The client of one mounted tree.
@@ -300,6 +302,9 @@ impl Client {
         self.counters.bytes_in += body.len() as u64 + 4;
         self.counters.frames_in += 1;
         let (tag, reply) = Reply::decode(body)?;
+        if let (NOTAG, Reply::Error(error), None) = (tag, &reply, over) {
+            return Err(self.blamed(error));
+        }
         if let Reply::Recall(recall) = reply {
             if tag != NOTAG || !self.leases.are_agreed() || over.is_some() {
                 return Err(Malformed { what: "a recall of what was never leased", at: 1 });

@@ -5,7 +5,9 @@ use crate::core::{Attachment, Client, Output};
 use crate::operation::{self, Pending};
 use std::time::Duration;
 use wirefs_cache::NodeId;
+use wirefs_op::message::error::Rerror;
 use wirefs_op::message::ping::Tping;
+use wirefs_op::wire::Malformed;
 use wirefs_op::{Errno, Request, Time};
 
 /// Silence, while a reply is due, after which we ask for a sign of life.
@@ -34,11 +36,21 @@ pub(crate) struct Link {
     ticked: Time,
     pinged: bool,
     pub(crate) losses: u64,
+    /// The server says of the last connection that this client broke the protocol over it.
+    is_blamed: bool,
 }
 
 impl Link {
     pub(crate) fn new(now: Time) -> Link {
-        Link { state: LinkState::Up(now), heard: now, spoke: now, ticked: now, pinged: false, losses: 0 }
+        Link {
+            state: LinkState::Up(now),
+            heard: now,
+            spoke: now,
+            ticked: now,
+            pinged: false,
+            losses: 0,
+            is_blamed: false,
+        }
     }
 
     pub(crate) fn is_up(&self) -> bool {
@@ -99,12 +111,23 @@ impl Client {
         self.synced.forget();
         self.rollback.forget();
         self.end_lent();
-        for pending in self.requests.interrupted() {
-            operation::give_up(self, pending, Errno::Io);
+        for given_up in self.requests.interrupted(self.link.is_blamed) {
+            operation::refused::given_up(self, given_up);
         }
     }
 
+    /// The server says that this client broke the protocol. Client and server disagree about the session's changes, so that sending them
+    /// again as they are would end the next connection too ([`Client::connected`]).
+    pub(crate) fn blamed(&mut self, error: &Rerror) -> Malformed {
+        self.link.is_blamed = true;
+        self.output(Output::Blamed(error.ename.to_string()));
+        Malformed { what: "the server says that this client broke the protocol", at: 1 }
+    }
+
     /// There is a connection again. `resumed`: the server still knows the session's open files and locks.
+    ///
+    /// After the server has blamed this client, its ledger counts as unknown: what may be done twice is sent again under new numbers, above
+    /// all that the server may have seen, and the outcome of the other changes is unknown.
     pub fn connected(&mut self, now: Time, attachment: Attachment, resumed: bool) {
         self.now = now;
         self.link.state = LinkState::Up(now);
@@ -126,12 +149,17 @@ impl Client {
         let is_lost = attachment.boot != self.attachment.boot;
         let goes_ahead = is_lost && operation::uncommitted::send_again(self);
         // A server that was started again may know the changes, though not what was open.
-        let knows_changes = knows_session || attachment.ledger.is_some_and(|number| number > 0);
+        let is_blamed = std::mem::take(&mut self.link.is_blamed);
+        let knows_changes =
+            !is_blamed && (knows_session || attachment.ledger.is_some_and(|number| number > 0));
         for given_up in self.requests.attached(attachment.ledger, knows_changes) {
             operation::refused::given_up(self, given_up);
         }
         if let Some(ledger) = attachment.ledger.filter(|_| goes_ahead) {
             self.requests.renumber(ledger);
+        }
+        if is_blamed && self.config.journal && self.requests.is_numbered() {
+            self.journal_again();
         }
         self.alone_lost();
         self.note_alone(false);
@@ -139,6 +167,14 @@ impl Client {
         self.attachment = attachment;
         self.streams.attached();
         self.send_waiting();
+    }
+
+    /// Gives new numbers to the changes that wait, and has the journal take them under these.
+    pub(crate) fn journal_again(&mut self) {
+        for (number, frame) in self.requests.number_again() {
+            self.output(Output::Journal(number, frame));
+            self.ahead.changes();
+        }
     }
 
     /// Whether there is a connection, and since when.

@@ -8,7 +8,7 @@
 //! INVARIANT: a change that is in the journal by [`Client::begin_redo`] is never sent under its number again, and none that comes later is
 //! in the journal before [`Client::redone`]. So the server's ledger never takes one for another.
 
-use crate::core::{Client, Output};
+use crate::core::Client;
 use crate::link::LinkState;
 use crate::operation::{self, Pending};
 use crate::present::ino_of;
@@ -100,10 +100,7 @@ impl Client {
         let departure = self.outgoing.departs(now);
         let settled = self.requests.take_settled(now, departure, is_settled);
         self.forget_below(self.requests.next_number());
-        for (number, frame) in self.requests.number_again() {
-            self.output(Output::Journal(number, frame));
-            self.ahead.changes();
-        }
+        self.journal_again();
         for outstanding in settled {
             // INVARIANT: what is foreseen and changes something was in the journal, and could be followed: else it is kept aside as what
             // failed.

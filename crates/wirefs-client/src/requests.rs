@@ -18,6 +18,9 @@ use wirefs_op::message::xattr::XattrAction;
 use wirefs_op::wire::Malformed;
 use wirefs_op::{Frame, NOTAG, Request, Tag, Time};
 
+/// A request that was under way over so many connections of which the server says that this client broke the protocol is given up.
+const BLAMES_MAX: u32 = 3;
+
 /// One request that was sent.
 #[derive(Clone, Debug)]
 pub(crate) struct Outstanding {
@@ -41,9 +44,11 @@ pub(crate) struct Outstanding {
     pub(crate) order: u64,
     /// A change's, where they are numbered.
     pub(crate) number: Option<u64>,
+    /// As of [`Waiting`].
+    blames: u32,
 }
 
-/// A change of which nobody will know what became of it.
+/// A request of which nobody will know what became of it.
 #[derive(Debug)]
 pub(crate) struct GivenUp {
     pub(crate) request: Request,
@@ -60,13 +65,15 @@ struct Waiting {
     number: Option<u64>,
     /// As of [`Outstanding`].
     told_since: Time,
+    /// Connections over which it was under way, and of which the server says that this client broke the protocol.
+    blames: u32,
     /// It goes over the first connection, though it is a read of much data.
     is_for_first: bool,
 }
 
 impl Waiting {
     fn new(asked: Time, request: Request, pending: Pending) -> Waiting {
-        Waiting { request, pending, number: None, told_since: asked, is_for_first: false }
+        Waiting { request, pending, number: None, told_since: asked, blames: 0, is_for_first: false }
     }
 }
 
@@ -234,7 +241,7 @@ impl Requests {
                 Turn::Waits => return None,
             }
         }
-        let Waiting { request, pending, number, told_since, .. } = self.waiting.pop_front()?;
+        let Waiting { request, pending, number, told_since, blames, .. } = self.waiting.pop_front()?;
         let tag = self.free_tag();
         let encoded = (request.encode(tag), over.map_or_else(|| lane(&request), Lane::Data));
         self.next_order += 1;
@@ -252,6 +259,7 @@ impl Requests {
             received: 0,
             order,
             number,
+            blames,
         };
         self.sent.insert(tag, outstanding);
         Some(encoded)
@@ -368,18 +376,20 @@ impl Requests {
 
     /// The connection is gone: hands back what must not be sent again and what is of no more use; the rest waits, in
     /// the order in which it was sent.
-    pub(crate) fn interrupted(&mut self) -> Vec<Pending> {
+    pub(crate) fn interrupted(&mut self, is_blamed: bool) -> Vec<GivenUp> {
         let mut sent: Vec<Outstanding> = std::mem::take(&mut self.sent).into_values().collect();
         sent.sort_unstable_by_key(|outstanding| outstanding.order);
         let mut given_up = Vec::new();
         for outstanding in sent.into_iter().rev() {
-            let Outstanding { request, mut pending, number, told_since, .. } = outstanding;
-            let may_be_sent = number.is_some() || is_repeatable(&request);
+            let Outstanding { request, mut pending, number, told_since, blames, .. } = outstanding;
+            let blames = blames + u32::from(is_blamed);
+            let may_be_sent = (number.is_some() || is_repeatable(&request)) && blames < BLAMES_MAX;
             if may_be_sent && pending.restart() {
-                self.waiting.push_front(Waiting { number, ..Waiting::new(told_since, request, pending) });
+                let waiting = Waiting::new(told_since, request, pending);
+                self.waiting.push_front(Waiting { number, blames, ..waiting });
             } else {
                 self.numbers.answered(number);
-                given_up.push(pending);
+                given_up.push(GivenUp { request, pending, number });
             }
         }
         given_up.reverse();

@@ -276,6 +276,7 @@ impl World {
                 | Output::JournalAnew(_)
                 | Output::JournalNote(_)
                 | Output::Refused(..)) => self.journal(output),
+                Output::Blamed(why) => self.fail(format!("client {index} broke the protocol: {why}")),
                 Output::HangUp => {
                     if let Some(connection) = connection {
                         self.record.hang_ups += 1;

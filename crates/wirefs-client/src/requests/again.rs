@@ -44,6 +44,7 @@ impl Requests {
                         received: 0,
                         order: self.next_order,
                         number: Some(number),
+                        blames: 0,
                     });
                 }
                 None => self.waiting.push_back(waiting),

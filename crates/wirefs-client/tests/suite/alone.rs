@@ -32,6 +32,8 @@ pub(crate) struct Alone {
     pub(crate) closes: Vec<DataKey>,
     /// How often the connection was given up.
     pub(crate) hang_ups: usize,
+    /// What the server said that it did wrong.
+    pub(crate) blames: Vec<String>,
     /// What the kernel is told and what waits for that, in order.
     pub(crate) told: Vec<Told>,
 }
@@ -129,6 +131,7 @@ impl Alone {
             opens: Vec::new(),
             closes: Vec::new(),
             hang_ups: 0,
+            blames: Vec::new(),
             told: Vec::new(),
         }
     }
@@ -167,6 +170,7 @@ impl Alone {
                 | Output::Refused(..) => {}
                 Output::Load(_) | Output::Keep(..) => panic!("there is no store"),
                 Output::HangUp => self.hang_ups += 1,
+                Output::Blamed(why) => self.blames.push(why),
             }
         }
     }

@@ -6,6 +6,7 @@
 mod ahead;
 mod alone;
 mod appends;
+mod blamed;
 mod budgets;
 mod check;
 mod cuts;

@@ -420,6 +420,8 @@ impl World {
                 Output::OpenData(key) => self.open_data(seat, key),
                 Output::CloseData(key) | Output::HangUpData(key) => self.close_data(seat, key),
                 Output::HangUp => self.seats[seat].hang_ups += 1,
+                // Who hands the message in is told as well.
+                Output::Blamed(_) => {}
             }
         }
         let flying = self.seats[seat].client.snapshot().in_flight.values().sum();

@@ -13,6 +13,7 @@ use super::outlet::Outlet;
 use super::status::MountStatus;
 use super::store::{Left, Store};
 pub(super) use super::waiting::Waiting;
+use super::wire;
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -300,6 +301,7 @@ impl Engine {
                     }
                 }
                 Output::HangUp => work.hang_up = state.closer.clone(),
+                Output::Blamed(why) => wire::tell_blame(&why),
             }
         }
         self.journal(state, |journal, client| journal.write(|| client.answered_below()));

@@ -27,10 +27,22 @@ pub(super) fn start(engine: &Shared, attached: Attached, plan: MountPlan) -> io:
     Ok(())
 }
 
+/// One line for the log of a mount whose server says that it broke the protocol.
+pub(super) fn tell_blame(why: &str) {
+    eprintln!(
+        "wirefs: the server closed the connection because this mount broke the protocol: {why}. Changes whose outcome is unknown now fail \
+         with an I/O error; those that programs were told to be done are kept: `wirefs quarantine list`. Please report this line"
+    );
+}
+
 fn run(engine: &Shared, mut source: Box<dyn FrameSource>, plan: &MountPlan) {
+    let mut wait = Duration::ZERO;
     loop {
-        receive(engine, source.as_mut());
+        wait = wait_after(receive(engine, source.as_mut()), wait);
         drop_connection(engine);
+        if !wait.is_zero() {
+            engine.pause(wait);
+        }
         source = match dial_again(engine, plan) {
             Some(attached) => install(engine, attached, true),
             None => return,
@@ -38,13 +50,34 @@ fn run(engine: &Shared, mut source: Box<dyn FrameSource>, plan: &MountPlan) {
     }
 }
 
-/// Receives until the connection breaks or the server breaks the protocol.
-fn receive(engine: &Shared, source: &mut dyn FrameSource) {
+/// Why a connection ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// It broke, or the mount is stopped.
+    Broken,
+    /// One side broke the protocol: the next connection may end so at once.
+    Fault,
+}
+
+/// How long to wait before the server is dialled again, by what ended the connection and how long that was the last time.
+fn wait_after(end: End, last: Duration) -> Duration {
+    match end {
+        End::Broken => Duration::ZERO,
+        End::Fault => (last * 2).clamp(RETRY_FIRST, RETRY_MAX),
+    }
+}
+
+/// Receives until the connection breaks or one side breaks the protocol.
+fn receive(engine: &Shared, source: &mut dyn FrameSource) -> End {
     while let Ok(Some(body)) = source.receive() {
-        if engine.is_stopped() || engine.drive(|state, now| state.client.receive(now, body)).is_err() {
-            return;
+        if engine.is_stopped() {
+            return End::Broken;
+        }
+        if engine.drive(|state, now| state.client.receive(now, body)).is_err() {
+            return End::Fault;
         }
     }
+    End::Broken
 }
 
 fn drop_connection(engine: &Shared) {

@@ -52,6 +52,20 @@ fn attached(carrier: Carrier) -> Attached {
     Attached { carrier, attachment, resumed: false, early: Vec::new() }
 }
 
+// S-157
+#[test]
+fn each_protocol_fault_in_a_row_doubles_the_wait_before_the_next_dial() {
+    let waits = |ends: &[End]| {
+        let next = |wait: &mut Duration, end: &End| {
+            *wait = wait_after(*end, *wait);
+            Some(wait.as_millis())
+        };
+        ends.iter().scan(Duration::ZERO, next).collect::<Vec<_>>()
+    };
+    assert_eq!(waits(&[End::Fault, End::Fault, End::Fault, End::Broken, End::Fault]), [5, 10, 20, 0, 5]);
+    assert_eq!(waits(&[End::Fault; 20]).last(), Some(&RETRY_MAX.as_millis()));
+}
+
 #[test]
 fn a_connection_that_comes_after_the_stop_is_closed_and_not_used() {
     for stops in [false, true] {
