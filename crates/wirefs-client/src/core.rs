@@ -205,7 +205,7 @@ pub struct Client {
     pub(crate) rollback: Rollback,
     /// The file system's figures, and as of when.
     pub(crate) figures: Option<(FsStat, Time)>,
-    calls: BTreeMap<CallId, Time>,
+    calls: BTreeSet<CallId>,
     abandoned: BTreeSet<CallId>,
     /// The directories in which calls change names, that the kernel may have gathered listings of.
     changing: BTreeMap<CallId, [Option<NodeId>; 2]>,
@@ -248,7 +248,7 @@ impl Client {
             synced: Synced::default(),
             rollback: Rollback::default(),
             figures: None,
-            calls: BTreeMap::new(),
+            calls: BTreeSet::new(),
             abandoned: BTreeSet::new(),
             changing: BTreeMap::new(),
             outputs: VecDeque::new(),
@@ -263,7 +263,7 @@ impl Client {
         self.now = now;
         self.counters.calls += 1;
         if !matches!(call, Call::Forget { .. } | Call::Interrupt { .. }) {
-            self.calls.insert(id, now);
+            self.calls.insert(id);
         }
         if operation::unopened::goes_on(&call) {
             self.files.unopened.goes_on(caller.pid);
@@ -276,6 +276,7 @@ impl Client {
             self.changing.insert(id, dirs);
         }
         operation::start(self, id, caller, call);
+        self.end_past_deadline(id);
         self.keep_within_bounds();
     }
 
@@ -411,7 +412,7 @@ impl Client {
     /// Gives up waiting for a call: its caller is being killed. Tells whether it was waiting.
     pub fn abandon(&mut self, now: Time, id: CallId) -> bool {
         self.now = now;
-        let waits = self.calls.contains_key(&id);
+        let waits = self.calls.contains(&id);
         if waits {
             let changing = self.changing.get(&id).copied();
             self.answer(id, Answer::Fail(Errno::Interrupted));
@@ -423,7 +424,7 @@ impl Client {
 
     /// Whether a call waits for its answer.
     pub fn is_waiting(&self, id: CallId) -> bool {
-        self.calls.contains_key(&id)
+        self.calls.contains(&id)
     }
 
     /// Whether answers are to come for which nobody waits any more.
@@ -454,7 +455,7 @@ impl Client {
 
     pub(crate) fn answer(&mut self, id: CallId, answer: Answer) {
         self.changed_names(id, !matches!(answer, Answer::Fail(_)));
-        if self.calls.remove(&id).is_some() {
+        if self.calls.remove(&id) {
             self.outputs.push_back(Output::Answer(id, answer));
         } else {
             self.abandoned.remove(&id);
@@ -464,7 +465,7 @@ impl Client {
 
     /// Answers once the kernel has forgotten what it is being told to forget.
     pub(crate) fn answer_after(&mut self, id: CallId, answer: Answer) {
-        if self.calls.remove(&id).is_some() {
+        if self.calls.remove(&id) {
             self.outputs.push_back(Output::AnswerAfter(id, answer));
         } else {
             self.abandoned.remove(&id);
@@ -473,7 +474,7 @@ impl Client {
 
     /// Answers once the kernel has dropped what it gathered of a directory's listing.
     pub(crate) fn answer_dropped(&mut self, dir: NodeId, id: CallId, answer: Answer) {
-        if self.calls.remove(&id).is_some() {
+        if self.calls.remove(&id) {
             self.outputs.push_back(Output::AnswerDropped(dir, id, answer));
         } else {
             self.abandoned.remove(&id);
@@ -483,7 +484,7 @@ impl Client {
     /// Answers once the journal is on the local disk.
     pub(crate) fn answer_journaled(&mut self, id: CallId, answer: Answer) {
         self.changed_names(id, true);
-        if self.calls.remove(&id).is_some() {
+        if self.calls.remove(&id) {
             self.outputs.push_back(Output::AnswerJournaled(id, answer));
         } else {
             self.abandoned.remove(&id);
@@ -494,7 +495,7 @@ impl Client {
     /// none.
     fn changed_names(&mut self, id: CallId, is_told: bool) {
         let Some(dirs) = self.changing.remove(&id) else { return };
-        if !is_told || !self.calls.contains_key(&id) {
+        if !is_told || !self.calls.contains(&id) {
             dirs.into_iter().flatten().for_each(|dir| self.doubt_listing(dir));
         }
     }
@@ -520,10 +521,7 @@ impl Client {
             operation::write::begins(self, node, 0);
         }
         let Some((request, pending)) = self.behind(request, pending) else { return };
-        if !self.link.is_up()
-            && self.link.is_past(self.now, self.config.deadline)
-            && !pending.outlives_deadline()
-        {
+        if self.is_past_deadline() && !pending.outlives_deadline() {
             operation::fail(self, pending, Errno::HostDown);
             return;
         }
@@ -559,9 +557,9 @@ impl Client {
         self.output(Output::Send(frame, lane));
     }
 
-    /// Calls that began at or before `before` and still wait.
-    pub(crate) fn calls_waiting_since(&self, before: Time) -> Vec<CallId> {
-        self.calls.iter().filter(|(_, since)| **since <= before).map(|(id, _)| *id).collect()
+    /// The calls that wait.
+    pub(crate) fn waiting_calls(&self) -> Vec<CallId> {
+        self.calls.iter().copied().collect()
     }
 
     /// As [`Client::learn`], of an object that was known when they were asked for.

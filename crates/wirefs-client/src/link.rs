@@ -207,7 +207,7 @@ impl Client {
         match self.link.state {
             LinkState::Up(since) => self.watch_silence(since),
             LinkState::Down(_) => {
-                if self.link.is_past(self.now, self.config.deadline) {
+                if self.is_past_deadline() {
                     self.give_up();
                 }
             }
@@ -234,13 +234,32 @@ impl Client {
         for pending in self.requests.give_up_waiting() {
             operation::give_up(self, pending, Errno::HostDown);
         }
-        if let Some(deadline) = self.config.deadline
-            && self.now.0 > deadline.as_nanos() as u64
-        {
-            let before = Time(self.now.0 - deadline.as_nanos() as u64);
-            for call in self.calls_waiting_since(before) {
-                self.fail(call, Errno::HostDown);
+        for call in self.waiting_calls() {
+            self.fail(call, Errno::HostDown);
+        }
+    }
+
+    /// Whether there is no connection, or one over which nothing has come for a while though a reply is due.
+    pub fn is_unresponsive(&self, now: Time) -> bool {
+        match self.link.state {
+            LinkState::Up(since) => {
+                let silence = self.link.silence(now).min(now.since(since));
+                self.requests.is_reply_due() && silence >= SILENCE_BEFORE_PING
             }
+            LinkState::Down(_) => true,
+        }
+    }
+
+    /// Whether the connection has been lost for longer than callers wait.
+    pub(crate) fn is_past_deadline(&self) -> bool {
+        self.link.is_past(self.now, self.config.deadline)
+    }
+
+    /// Ends a call that has just begun, where it waits though the deadline is over. What it waits for may be on this machine's disk: then the
+    /// next tick ends it.
+    pub(crate) fn end_past_deadline(&mut self, call: CallId) {
+        if self.is_past_deadline() && self.is_waiting(call) && !self.stored.is_loading() {
+            self.fail(call, Errno::HostDown);
         }
     }
 }

@@ -82,6 +82,11 @@ impl Stored {
         self.known.remove(&node);
     }
 
+    /// Whether pieces were asked for that have not come.
+    pub(crate) fn is_loading(&self) -> bool {
+        !self.loading.is_empty()
+    }
+
     /// Whether it is known that a piece is not there.
     fn lacks(&self, node: NodeId, piece: &Piece) -> bool {
         self.known.get(&node).is_some_and(|pieces| {

@@ -178,8 +178,11 @@ pub(crate) fn failed(client: &mut Client, committing: Committing, errno: Errno) 
     }
 }
 
-/// The commit is done and all writes are answered: only an error of one of them is left to tell.
+/// The commit is done and all writes are answered: only an error of one of them is left to tell, to a caller that still waits.
 pub(crate) fn drained(client: &mut Client, call: CallId, handle: Handle) -> Result<(), Errno> {
+    if !client.is_waiting(call) {
+        return Ok(());
+    }
     match client.files.take_error(handle) {
         Some(errno) => Err(errno),
         None => {

@@ -1,10 +1,20 @@
-//! Interrupt: a signal for a caller that waits for a lock. Other calls go on, as on a local disk.
+//! Interrupt: a signal for a caller that waits.
+//!
+//! | the call | any signal | one that asks the caller to end |
+//! |---|---|---|
+//! | waits for a lock | ends | ends |
+//! | the server replies | goes on, as on a local disk | goes on |
+//! | the server is silent | goes on | ends, unless it changes something |
+//! | there is no connection | goes on | ends, as at the deadline: a change that was not sent will not be |
+//!
+//! A `write` whose data was taken in ends as written.
 
 use crate::call::CallId;
 use crate::core::Client;
-use crate::operation::{Pending, lock};
+use crate::link::LinkState;
+use crate::operation::{Pending, give_up, lock, write};
 use wirefs_op::message::flush::Tflush;
-use wirefs_op::{Errno, Request, Tag};
+use wirefs_op::{Errno, Request, Tag, Time};
 
 pub(crate) fn start(client: &mut Client, call: CallId) {
     let waits = |pending: &Pending| matches!(pending, Pending::Lock(locking) if locking.call == call);
@@ -17,6 +27,28 @@ pub(crate) fn start(client: &mut Client, call: CallId) {
     };
     if withdrawn {
         client.send(Request::Flush(Tflush { oldtag }), Pending::Withdraw(oldtag));
+    }
+}
+
+impl Client {
+    /// The caller of this call got a signal that asks it to end: where only a server that is away or silent keeps it waiting, it waits no
+    /// longer.
+    pub fn asked_to_end(&mut self, now: Time, call: CallId) {
+        self.now = now;
+        if !self.is_waiting(call) || !self.is_unresponsive(now) {
+            return;
+        }
+        if matches!(self.link_state(), LinkState::Up(_)) {
+            let is_change = |pending: &Pending| pending.change_of() == Some(call);
+            if self.requests.any(is_change) {
+                return;
+            }
+        }
+        while let Some(pending) = self.requests.take_waiting(|pending| pending.change_of() == Some(call)) {
+            give_up(self, pending, Errno::Interrupted);
+        }
+        write::end_throttled(self, call);
+        self.abandon(now, call);
     }
 }
 

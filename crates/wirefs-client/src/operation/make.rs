@@ -13,7 +13,7 @@ use wirefs_op::{Errno, Kind, Request, SetStat, Stat, Time};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Making {
-    call: CallId,
+    pub(super) call: CallId,
     parent: NodeId,
     /// `None` for a file without a name.
     name: Option<Vec<u8>>,

@@ -72,6 +72,23 @@ impl Pending {
         }
     }
 
+    /// The call that waits for this change; `None` where it is none, or nobody does.
+    pub(super) fn change_of(&self) -> Option<CallId> {
+        match self {
+            Pending::Setattr(setting) => Some(setting.call),
+            Pending::Make(making) => Some(making.call),
+            Pending::Remove(removing) => Some(removing.call),
+            Pending::Rename(renaming) => Some(renaming.call),
+            Pending::Link(linking) => Some(linking.call),
+            Pending::Open(opening) if opening.truncates() => Some(opening.call),
+            Pending::Xattr(asking) if asking.changed().is_some() => Some(asking.call),
+            Pending::Allocate(allocating) => Some(allocating.call),
+            Pending::Copy(copying) => Some(copying.call),
+            Pending::Write(writing) => writing.call(),
+            _ => None,
+        }
+    }
+
     /// Whether it waits past the deadline: data that its writer believes to be on its way, fds and locks that nobody else
     /// gives back.
     pub(crate) fn outlives_deadline(&self) -> bool {

@@ -9,7 +9,7 @@ use wirefs_op::{Errno, Request, Time};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Removing {
-    call: CallId,
+    pub(super) call: CallId,
     parent: NodeId,
     name: Vec<u8>,
     /// What it meant when it was to go.

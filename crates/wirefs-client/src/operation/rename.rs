@@ -9,7 +9,7 @@ use wirefs_op::{Errno, Kind, Request, Stat, Time};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Renaming {
-    call: CallId,
+    pub(super) call: CallId,
     from: (NodeId, Vec<u8>),
     to: (NodeId, Vec<u8>),
     flags: u32,

@@ -32,6 +32,11 @@ pub(crate) struct Writing {
 }
 
 impl Writing {
+    /// The call that waits for it.
+    pub(super) fn call(&self) -> Option<CallId> {
+        self.waits.map(|(call, _)| call)
+    }
+
     pub(crate) fn is_background(&self) -> bool {
         self.waits.is_none()
     }
@@ -74,6 +79,11 @@ pub(crate) fn start(
     if let Some(answer) = own {
         client.answer(call, answer?);
         return Ok(());
+    }
+    // The kernel's own pages are kept as long as there is room: what is refused of these is lost.
+    let may_wait = cached && client.files.unacknowledged() <= behind_bytes_max(client);
+    if client.is_past_deadline() && !may_wait {
+        return Err(Errno::HostDown);
     }
     let background = client.config.mode.publish.is_behind() && !how.sync && !how.direct;
     let append = how.append && !cached;
@@ -135,6 +145,14 @@ fn go_behind(client: &mut Client, call: CallId, count: u32, is_much: bool) {
     if is_much {
         client.throttled.0.push_back((call, count));
     } else {
+        client.answer(call, Answer::Count(count));
+    }
+}
+
+/// A writer that waits, and whose data was taken in, waits no longer.
+pub(crate) fn end_throttled(client: &mut Client, call: CallId) {
+    let waits = client.throttled.0.iter().position(|(waiting, _)| *waiting == call);
+    if let Some((call, count)) = waits.and_then(|at| client.throttled.0.remove(at)) {
         client.answer(call, Answer::Count(count));
     }
 }

@@ -222,6 +222,12 @@ impl Alone {
         self.outputs();
     }
 
+    /// The caller of a call got a signal that asks it to end.
+    pub(crate) fn asked_to_end(&mut self, id: CallId) {
+        self.client.asked_to_end(self.now, id);
+        self.outputs();
+    }
+
     pub(crate) fn lost(&mut self) {
         self.client.lost(self.now);
         self.outputs();

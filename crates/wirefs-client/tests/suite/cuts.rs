@@ -2,11 +2,15 @@
 
 use crate::alone::Alone;
 use crate::config;
-use crate::deeds::{READ_WRITE, create, handle, write};
+use crate::deeds::{READ_WRITE, create, getattr, handle, write};
+use crate::failures::opened_in;
 use crate::world::{Delays, STEADY, World};
 use std::time::Duration;
 use wirefs_client::call::{Answer, Call, Handle, NodeId, OpenHow, ROOT};
-use wirefs_op::{Errno, LockFamily, LockKind, LockRange, Request, Tag};
+use wirefs_op::message::commit::Rcommit;
+use wirefs_op::message::error::Rerror;
+use wirefs_op::message::version::BootId;
+use wirefs_op::{Errno, LockFamily, LockKind, LockRange, Reply, Request, SetStat, Tag};
 
 /// What client 0 sends once its connection broke with the closing of a file on the wire.
 fn sent_after_a_release(resumed: bool) -> Vec<&'static str> {
@@ -154,4 +158,134 @@ fn changes_whose_replies_were_lost_are_answered_by_the_session_as_if_nothing_had
         assert_eq!(read, Answer::Data(b"onetwo".as_slice().into()), "after {late} ms");
         world.settle();
     }
+}
+
+/// A file that is open for writing, in a client whose deadline is over, with 5 bytes in it that were not sent.
+fn unsent_past_the_deadline() -> (Alone, NodeId, Handle) {
+    let (mut alone, node, opened) = opened_in("window");
+    alone.lost();
+    let written = alone.call(write(node, opened, 0, b"early"));
+    assert_eq!(alone.answer(written), Some(&Answer::Count(5)));
+    alone.tick(Duration::from_secs(31));
+    (alone, node, opened)
+}
+
+// S-24
+#[test]
+fn no_call_waits_once_the_deadline_is_over() {
+    let (mut alone, node, opened) = unsent_past_the_deadline();
+    let large = vec![7; 8 * 1024 * 1024];
+    let calls = [
+        Call::Flush { node, handle: opened, owner: 1 },
+        write(node, opened, 0, b"late"),
+        write(node, opened, 0, &large),
+        Call::Fsync { node, handle: opened, data_only: false },
+        Call::Flush { node, handle: opened, owner: 2 },
+    ];
+    for call in calls {
+        let shown = format!("{call:?}").chars().take(20).collect::<String>();
+        let id = alone.call(call);
+        assert_eq!(alone.answer(id), Some(&Answer::Fail(Errno::HostDown)), "{shown}");
+    }
+}
+
+// S-24
+#[test]
+fn data_that_was_taken_in_before_the_deadline_is_sent_after_it_and_refused_data_is_not() {
+    let (mut alone, node, opened) = unsent_past_the_deadline();
+    alone.call(write(node, opened, 5, b"late"));
+    alone.asked.clear();
+    alone.connected_to(1);
+    let written = |(_, request): &(Tag, Request)| match request {
+        Request::Put(put) if !put.data.0.is_empty() => Some(put.data.0.to_vec()),
+        _ => None,
+    };
+    let sent: Vec<Vec<u8>> = alone.asked.iter().filter_map(written).collect();
+    assert_eq!(sent, [b"early".to_vec()]);
+}
+
+// S-159
+#[test]
+fn a_caller_that_is_asked_to_end_does_not_wait_for_a_connection() {
+    let (mut alone, node, opened) = opened_in("window");
+    alone.lost();
+    let written = alone.call(write(node, opened, 0, b"early"));
+    assert_eq!(alone.answer(written), Some(&Answer::Count(5)));
+    let mkdir = Call::Mkdir { parent: ROOT, name: b"made", mode: 0o755, umask: 0 };
+    let calls = [
+        getattr(ROOT),
+        Call::Read { node, handle: opened, offset: 1 << 20, count: 10 },
+        Call::Lookup { parent: ROOT, name: b"other" },
+        mkdir,
+        Call::Flush { node, handle: opened, owner: 1 },
+        Call::Fsync { node, handle: opened, data_only: false },
+    ];
+    alone.tick(Duration::from_secs(2));
+    for call in calls {
+        let shown = format!("{call:?}");
+        let id = alone.call(call);
+        assert_eq!(alone.answer(id), None, "{shown}");
+        alone.asked_to_end(id);
+        assert_eq!(alone.answer(id), Some(&Answer::Fail(Errno::Interrupted)), "{shown}");
+    }
+    alone.asked.clear();
+    alone.connected_to(1);
+    let puts = alone.asked.iter().filter(|(_, request)| matches!(request, Request::Put(_)));
+    assert_eq!(puts.count(), 1, "what was written, and no directory");
+}
+
+// S-159
+#[test]
+fn a_write_whose_data_was_taken_in_ends_as_written_when_its_caller_is_asked_to_end() {
+    let (mut alone, node, opened) = opened_in("window");
+    alone.lost();
+    let data = vec![7; 8 * 1024 * 1024];
+    let id = alone.call(write(node, opened, 0, &data));
+    assert_eq!(alone.answer(id), None, "too much is on its way");
+    alone.asked_to_end(id);
+    assert_eq!(alone.answer(id), Some(&Answer::Count(data.len() as u32)));
+}
+
+// S-159
+#[test]
+fn on_a_silent_line_a_caller_that_is_asked_to_end_waits_for_changes_alone() {
+    let (mut alone, node, opened) = opened_in("window");
+    let set = SetStat { mode: Some(0o600), ..SetStat::default() };
+    let chmod = Call::Setattr { node, handle: None, set, kill_privileges: false };
+    let look = alone.call(Call::Lookup { parent: ROOT, name: b"other" });
+    let changed = alone.call(chmod);
+    let synced = alone.call(Call::Fsync { node, handle: opened, data_only: false });
+    let all = [look, changed, synced];
+    let interrupted = Some(Answer::Fail(Errno::Interrupted));
+    let answers = |alone: &mut Alone| {
+        all.into_iter().for_each(|id| alone.asked_to_end(id));
+        all.map(|id| alone.answer(id).cloned())
+    };
+    alone.tick(Duration::from_secs(1));
+    assert_eq!(answers(&mut alone), [None, None, None], "the server may be about to reply");
+    alone.tick(Duration::from_millis(1500));
+    assert_eq!(answers(&mut alone), [interrupted.clone(), None, interrupted.clone()]);
+    alone.lost();
+    assert_eq!(answers(&mut alone)[1], interrupted);
+}
+
+// S-22
+#[test]
+fn an_error_is_not_taken_by_an_fsync_whose_caller_has_gone() {
+    let (mut alone, node, opened) = opened_in("window");
+    let written = alone.call(write(node, opened, 0, b"four"));
+    assert_eq!(alone.answer(written), Some(&Answer::Count(4)));
+    let writing = alone.next();
+    let given_up = alone.call(Call::Fsync { node, handle: opened, data_only: false });
+    let committing = alone.next();
+    alone.tick(Duration::from_secs(3));
+    alone.asked_to_end(given_up);
+    assert_eq!(alone.answer(given_up), Some(&Answer::Fail(Errno::Interrupted)));
+    alone.reply(committing, &Reply::Commit(Rcommit { boot: BootId(1) })).unwrap();
+    alone.reply(writing, &Reply::Error(Rerror::from(Errno::NoSpace))).unwrap();
+    alone.asked.clear();
+    let again = alone.call(Call::Fsync { node, handle: opened, data_only: false });
+    let tag = alone.next();
+    alone.reply(tag, &Reply::Commit(Rcommit { boot: BootId(1) })).unwrap();
+    assert_eq!(alone.answer(again), Some(&Answer::Fail(Errno::NoSpace)));
 }

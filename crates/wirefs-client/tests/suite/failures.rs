@@ -66,7 +66,8 @@ fn opened() -> (Alone, NodeId, Handle) {
     opened_in("strict")
 }
 
-fn opened_in(mode: &str) -> (Alone, NodeId, Handle) {
+/// The same in a mode.
+pub(crate) fn opened_in(mode: &str) -> (Alone, NodeId, Handle) {
     let mut alone = Alone::in_mode(mode);
     let lookup = alone.call(Call::Lookup { parent: ROOT, name: b"f" });
     let tag = alone.next();

@@ -10,6 +10,7 @@ use super::handshake::Attached;
 use super::journal::{FsyncWaits, Journal, Late};
 use super::notices::{Notice, Notices};
 use super::outlet::Outlet;
+use super::signals::Fate;
 use super::status::MountStatus;
 use super::store::{Left, Store};
 pub(super) use super::waiting::Waiting;
@@ -65,6 +66,31 @@ impl State {
     fn end_data(&mut self, key: DataKey) -> Option<DataLink> {
         self.wanted_data.retain(|wanted| *wanted != key);
         self.data.remove(&key)
+    }
+
+    /// Calls whose callers may have got a signal since. While the server does not respond, all: of a caller that waits for a page of the kernel's the
+    /// signal is not reported.
+    pub(super) fn callers_to_watch(&self, now: Time) -> Vec<(CallId, u32)> {
+        if !self.client.is_unresponsive(now) {
+            return self.signalled.iter().map(|(call, pid)| (*call, *pid)).collect();
+        }
+        let from_kernel = |(call, waiting): (&CallId, &Waiting)| match waiting {
+            Waiting::Kernel { pid, .. } => Some((*call, *pid)),
+            Waiting::Own(_) => None,
+        };
+        self.waiting.iter().filter_map(from_kernel).collect()
+    }
+
+    /// Has a call end as the fate of its caller wants it.
+    pub(super) fn meet(&mut self, now: Time, call: CallId, fate: Fate) {
+        match fate {
+            Fate::AskedToEnd => self.client.asked_to_end(now, call),
+            Fate::Dies if self.signalled.contains_key(&call) => {
+                self.client.abandon(now, call);
+            }
+            // The kernel writes pages back for callers that have gone.
+            Fate::Dies | Fate::Lives => {}
+        }
     }
 
     /// Who waits for this call, which is about to be answered.

@@ -1,7 +1,7 @@
 //! The kernel's side: each request goes straight into the core.
 
 use super::engine::{Engine, Waiting};
-use super::signals::is_dying;
+use super::signals::fate;
 use wirefs_client::call::{Call, CallId, Caller};
 use wirefs_fuse::{FileSystem, Reading, Reply};
 
@@ -18,7 +18,7 @@ impl FileSystem for Engine {
     }
 
     /// A lock that is waited for is withdrawn. Anything else goes on, as on a local disk, unless its caller is being
-    /// killed: nobody will look at the answer then.
+    /// killed, when nobody will look at the answer, or asked to end while the server does not respond.
     fn interrupt(&self, call: CallId) -> bool {
         self.drive(|state, now| {
             let Some(Waiting::Kernel { pid, .. }) = state.waiting.get(&call) else {
@@ -26,11 +26,8 @@ impl FileSystem for Engine {
             };
             let pid = *pid;
             state.client.call(now, call, Caller::default(), Call::Interrupt { call });
-            if is_dying(pid) {
-                state.client.abandon(now, call);
-            } else {
-                state.signalled.insert(call, pid);
-            }
+            state.signalled.insert(call, pid);
+            state.meet(now, call, fate(pid));
             true
         })
     }

@@ -2,7 +2,7 @@
 
 use super::data;
 use super::engine::Shared;
-use super::signals::is_dying;
+use super::signals::{Fate, fate};
 use std::io;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -28,13 +28,12 @@ pub(super) fn start(engine: &Shared) -> io::Result<()> {
                 continue;
             }
             ticks = ticks.wrapping_add(1);
-            let signalled: Vec<(CallId, u32)> =
-                engine.lock().signalled.iter().map(|(call, pid)| (*call, *pid)).collect();
-            let dying: Vec<CallId> =
-                signalled.into_iter().filter(|(_, pid)| is_dying(*pid)).map(|(call, _)| call).collect();
+            let callers = engine.lock().callers_to_watch(engine.now());
+            let fates: Vec<(CallId, Fate)> =
+                callers.into_iter().map(|(call, pid)| (call, fate(pid))).collect();
             engine.drive(|state, now| {
-                for call in dying {
-                    state.client.abandon(now, call);
+                for (call, fate) in fates {
+                    state.meet(now, call, fate);
                 }
                 if engine.redoes.load(Ordering::Relaxed) {
                     state.client.is_being_redone(now);

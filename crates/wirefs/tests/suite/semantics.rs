@@ -8,7 +8,7 @@ use rustix::process::{Signal, kill_process};
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::unix::fs::{FileExt, MetadataExt};
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
 use std::process::Stdio;
 
@@ -311,6 +311,26 @@ fn a_killed_caller_of_a_silent_server_ends() {
     wait_for("the caller to wait", || world.status()["calls_waiting"].as_u64() > Some(0));
     kill_process(rustix::process::Pid::from_child(&caller), Signal::KILL).unwrap();
     wait_for("the caller's end", || caller.try_wait().unwrap().is_some());
+    server.kill(Signal::CONT);
+    assert_eq!(world.read("mnt/a"), "unread");
+}
+
+// S-159
+#[test]
+fn a_caller_of_a_silent_server_that_is_asked_to_end_ends() {
+    let world = World::new();
+    world.write("export/a", "unread");
+    let server = world.serve(&["--listen", &world.url()]);
+    world.wirefs(&["mount", "--hard", &world.url(), "mnt"]).succeeds();
+    server.kill(Signal::STOP);
+    let mut caller = world.command("sh");
+    // SIGQUIT ends no wait that only a fatal signal ends, although nobody catches it.
+    let mut caller =
+        caller.args(["-c", "ulimit -c 0; exec cat mnt/a"]).stdout(Stdio::null()).spawn().unwrap();
+    wait_for("the caller to wait", || world.status()["calls_waiting"].as_u64() > Some(0));
+    kill_process(rustix::process::Pid::from_child(&caller), Signal::QUIT).unwrap();
+    wait_for("the caller's end", || caller.try_wait().unwrap().is_some());
+    assert_eq!(caller.wait().unwrap().signal(), Some(Signal::QUIT.as_raw()));
     server.kill(Signal::CONT);
     assert_eq!(world.read("mnt/a"), "unread");
 }
