@@ -26,6 +26,7 @@ mod outlet;
 mod pause;
 mod random;
 mod signals;
+mod slow;
 mod status;
 mod store;
 mod ticker;
@@ -39,18 +40,20 @@ pub use journal::{
     Recovered, Stays, kept_changes, kept_in, left_journals,
 };
 pub use local::LocalDial;
+pub use slow::Waits;
 pub use status::MountStatus;
 pub use store::{StorePlan, StoreStatus};
 
 use engine::Engine;
 use handshake::Attached;
 use journal::Journal;
+use slow::Slow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use store::{Left, Store};
 use wirefs_cache::Mode;
-use wirefs_carrier::{Carrier, Dial, PeerInfo};
+use wirefs_carrier::{Carrier, Dial, DialError, PeerInfo};
 use wirefs_client::Attachment;
 use wirefs_fuse::{MountOptions, Session, SessionOptions, StartError, UnmountError};
 use wirefs_op::Errno;
@@ -87,6 +90,16 @@ pub struct MountPlan {
     pub store: Option<StorePlan>,
     /// Where the journal is, and whether one is kept; `None`: nowhere.
     pub journal: Option<JournalPlan>,
+    /// Told what the making of the mount waits for when that takes longer than 1 s.
+    pub tell: fn(Waits),
+}
+
+impl MountPlan {
+    /// Dials the server, and says so where that takes long.
+    fn dial(&self) -> Result<Carrier, DialError> {
+        let _slow = Slow::begin(self.tell, Waits::Connection);
+        self.dial.dial()
+    }
 }
 
 /// Why a mount could not be made, after the server was reached.
@@ -120,7 +133,7 @@ pub struct Connected {
 /// The carrier's dial and 2 round trips; for a journal that was left, another dial, and what its changes take.
 pub fn connect(plan: MountPlan) -> Result<Connected, ConnectError> {
     let store = plan.store.as_ref().and_then(Store::open);
-    let carrier = plan.dial.dial()?;
+    let carrier = plan.dial()?;
     // The session is a secret between the two: it is told to nobody else.
     let identity = engine::identity(&carrier.peer);
     if let Some(store) = &store {
@@ -148,7 +161,7 @@ pub fn connect(plan: MountPlan) -> Result<Connected, ConnectError> {
 /// # Cost
 /// The carrier's dial, and for each journal another, 3 round trips, and what its changes take.
 pub fn recover_left(plan: &MountPlan) -> Result<Vec<Recovered>, ConnectError> {
-    let carrier = plan.dial.dial()?;
+    let carrier = plan.dial()?;
     let all = plan.journal.as_ref().map(|journal| journal::recover_all(plan, journal, carrier));
     Ok(all.map(|all| all.journals).unwrap_or_default())
 }
@@ -159,7 +172,7 @@ type AfterRecovery = (Carrier, Vec<Recovered>, Vec<SessionId>);
 fn recover(plan: &MountPlan, carrier: Carrier) -> Result<AfterRecovery, ConnectError> {
     let Some(journal) = &plan.journal else { return Ok((carrier, Vec::new(), Vec::new())) };
     let all = journal::recover_all(plan, journal, carrier);
-    let carrier = all.carrier.map_or_else(|| plan.dial.dial(), Ok)?;
+    let carrier = all.carrier.map_or_else(|| plan.dial(), Ok)?;
     Ok((carrier, all.journals, all.stay))
 }
 
@@ -172,7 +185,7 @@ fn attach(
     let carrier = match left {
         Some(left) => match handshake::shake_hands(carrier, left.session, plan) {
             Ok(attached) => return Ok((left.session, attached, Some(left))),
-            Err(ConnectError::Refused(_) | ConnectError::Attach { .. }) => plan.dial.dial()?,
+            Err(ConnectError::Refused(_) | ConnectError::Attach { .. }) => plan.dial()?,
             Err(error) => return Err(error),
         },
         None => carrier,
@@ -214,6 +227,8 @@ impl Connected {
         posix_acl: bool,
     ) -> Result<Mounted, MountError> {
         let Connected { plan, engine, attached, .. } = self;
+        // A mount that stands tells of its connections by its status.
+        let plan = MountPlan { tell: |_| {}, ..plan };
         let device = wirefs_fuse::mount(mountpoint, options)?;
         let dial = Arc::clone(&plan.dial);
         let session_options = SessionOptions {

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use wirefs_carrier::{Dial, PeerInfo};
 use wirefs_client::Attachment;
-use wirefs_driver::mount::{Connected, MountControl, MountPlan, Mounted, Recovered};
+use wirefs_driver::mount::{Connected, MountControl, MountPlan, Mounted, Recovered, Waits};
 use wirefs_fuse::{MountError, MountOptions};
 
 use crate::arguments;
@@ -143,7 +143,23 @@ fn plan(chosen: &Chosen, dial: Arc<dyn Dial>, path: Vec<u8>) -> MountPlan {
         gid: chosen.gid.unwrap_or(gid),
         store: None,
         journal: None,
+        tell: tell_wait,
     }
+}
+
+/// Tells a person what the mount waits for.
+fn tell_wait(waits: Waits) {
+    let what = match waits {
+        Waits::Connection => "for a connection to the server",
+        Waits::Answer => "for the server to answer",
+        Waits::Tree => {
+            "until another mount, which has this directory for itself, has sent its changes; a dead one is waited for up to 20 s"
+        }
+        Waits::Journal => {
+            "for the server to carry out what an earlier mount left; after a crash it first waits up to 20 s for other mounts that it knew"
+        }
+    };
+    note!("wirefs: waiting {what}");
 }
 
 /// Tells which key was pinned at the first meeting.

@@ -2,6 +2,7 @@
 
 use super::MountPlan;
 use super::journal::FsyncWaits;
+use super::slow::{Slow, Waits};
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::sync::mpsc;
@@ -116,6 +117,7 @@ pub(super) fn shake_hands_as(
         let version =
             Tversion { msize: MESSAGE_BYTES_MAX as u32, version: Text::new(VERSION), features, session };
         let attach = Tattach { uname: Text::new(plan.user.as_bytes()), path };
+        let answer = Slow::begin(plan.tell, Waits::Answer);
         // The second does not wait for the first's answer: one round trip for both.
         send(
             &mut carrier,
@@ -132,6 +134,8 @@ pub(super) fn shake_hands_as(
             }
         };
         patience.extend();
+        drop(answer);
+        let _tree = Slow::begin(plan.tell, Waits::Tree);
         let mut early = Vec::new();
         let attach = match receive_behind_unasked(&mut carrier, &mut early)? {
             Reply::Attach(attach) => attach,

@@ -198,7 +198,11 @@ impl Sessions {
         // Closed behind the end, since that is what the client waits for, however long what still runs takes.
         if let Some(owner) = self.sessions.get_mut(&session) {
             owner.told_of_end = Some(connection);
+            if let Some(leasing) = &mut self.leasing {
+                leasing.has_ended(&owner.id);
+            }
         }
+        self.follow_leases(now);
         self.end(now, session);
         self.settle_solitude(now);
     }

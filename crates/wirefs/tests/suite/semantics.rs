@@ -6,7 +6,7 @@ use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags};
 use rustix::process::{Signal, kill_process};
 use std::fs::{File, OpenOptions};
-use std::io::{Read, Write};
+use std::io::{BufRead, Read, Write};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
@@ -333,6 +333,22 @@ fn a_caller_of_a_silent_server_that_is_asked_to_end_ends() {
     assert_eq!(caller.wait().unwrap().signal(), Some(Signal::QUIT.as_raw()));
     server.kill(Signal::CONT);
     assert_eq!(world.read("mnt/a"), "unread");
+}
+
+// S-160
+#[test]
+fn a_mount_that_takes_long_to_make_says_what_it_waits_for() {
+    let world = World::new();
+    let server = world.serve(&["--listen", &world.url()]);
+    server.kill(Signal::STOP);
+    let mut command = world.command(crate::world::WIREFS);
+    let mut mounting = command.args(["mount", &world.url(), "mnt"]).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    std::io::BufReader::new(mounting.stderr.take().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.contains("waiting for the server to answer"), "{line}");
+    server.kill(Signal::CONT);
+    assert!(mounting.wait().unwrap().success());
+    world.wirefs(&["umount", "mnt"]).succeeds();
 }
 
 // S-26

@@ -34,6 +34,7 @@ fn plan(mode: &str) -> MountPlan {
         uid: 0,
         store: None,
         journal: None,
+        tell: |_| {},
         gid: 0,
     }
 }

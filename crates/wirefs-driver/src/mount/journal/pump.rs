@@ -4,6 +4,7 @@ use super::decided::Notes;
 use super::left::{Left, Segments};
 use super::quarantine::Quarantine;
 use super::recover::{Progress, Stays};
+use crate::mount::handshake::Attached;
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::io;
@@ -13,7 +14,7 @@ use wirefs_carrier::{Carrier, CarrierLost, Class, Closer, FrameSource, Outbox};
 use wirefs_journal::replay::Event;
 use wirefs_journal::{Act, Bring, Outcome, Record};
 use wirefs_op::message::recall::{ENDS, RESTS, Trecalled};
-use wirefs_op::{NOTAG, Request};
+use wirefs_op::{NOTAG, Reply, Request};
 
 /// How long the server may be silent: its disk may be slow, and others may have to be asked first.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -33,6 +34,8 @@ pub(super) struct Pump {
     heard: mpsc::Sender<()>,
     segments: Segments,
     notes: Notes,
+    /// Nobody believes anything in the session: what the server tells it to forget is forgotten.
+    is_over: bool,
     waiting: VecDeque<Record>,
     tell: fn(Progress),
     of: u64,
@@ -41,16 +44,43 @@ pub(super) struct Pump {
 }
 
 impl Pump {
-    /// For the changes of a journal.
-    pub(super) fn new(carrier: Carrier, left: &Left, tell: fn(Progress)) -> io::Result<Pump> {
+    /// For the changes of a mount that lives, which answers recalls itself when it has the session again.
+    pub(super) fn of_living(attached: Attached, left: &Left) -> io::Result<Pump> {
+        Pump::new(attached, left, |_| {}, false)
+    }
+
+    /// For the changes of a mount that has died.
+    pub(super) fn of_dead(attached: Attached, left: &Left, tell: fn(Progress)) -> io::Result<Pump> {
+        let early = attached.early.clone();
+        let pump = Pump::new(attached, left, tell, true)?;
+        for body in &early {
+            pump.forgets(body);
+        }
+        Ok(pump)
+    }
+
+    fn new(attached: Attached, left: &Left, tell: fn(Progress), is_over: bool) -> io::Result<Pump> {
         let (segments, notes) = (left.segments()?, Notes::of(left.dir()));
         let (of, _) = left.survey.needed_from(0);
-        let Carrier { source, sink, closer, .. } = carrier;
+        let Carrier { source, sink, closer, .. } = attached.carrier;
         let (on_lost, heard) = (closer.clone(), watch(closer.clone(), PATIENCE)?);
         let outbox = Outbox::start(sink, closer.clone(), move |_| on_lost.close());
         let begun = Instant::now();
         let waiting = VecDeque::new();
-        Ok(Pump { source, outbox, closer, heard, segments, notes, waiting, tell, of, begun, told: begun })
+        Ok(Pump {
+            source,
+            outbox,
+            closer,
+            heard,
+            segments,
+            notes,
+            is_over,
+            waiting,
+            tell,
+            of,
+            begun,
+            told: begun,
+        })
     }
 
     /// Waits for a message.
@@ -91,9 +121,24 @@ impl Pump {
                 }
             }
             let body = self.receive()?;
+            if self.forgets(&body) {
+                continue;
+            }
             bring.handle(Event::Received(body))?;
             self.tell(bring.progress());
         }
+    }
+
+    /// Answers a recall. Changes may wait for that, ours too: a server that was started again lets none pass before those that believed
+    /// something have forgotten it.
+    fn forgets(&self, body: &Bytes) -> bool {
+        let recall = match Reply::decode(body.clone()) {
+            Ok((NOTAG, Reply::Recall(recall))) if self.is_over => recall,
+            _ => return false,
+        };
+        let forgotten = Request::Recalled(Trecalled { serial: recall.serial }).encode(NOTAG);
+        self.outbox.push(forgotten, Class::Urgent);
+        true
     }
 
     /// Says that the session believes nothing any more, and ends the connection.

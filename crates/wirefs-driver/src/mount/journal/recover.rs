@@ -11,6 +11,7 @@ use super::quarantine::Quarantine;
 use super::{JournalPlan, again, kernel_run, tell};
 use crate::mount::MountPlan;
 use crate::mount::handshake::{Attached, ConnectError, shake_hands_as};
+use crate::mount::slow::{Slow, Waits};
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -233,7 +234,7 @@ impl Recovery<'_> {
         let ended = loop {
             let used = match carrier.take() {
                 Some(carrier) => carrier,
-                None => self.plan.dial.dial().map_err(ConnectError::from)?,
+                None => self.plan.dial().map_err(ConnectError::from)?,
             };
             match self.attempt(used, &header, &mut quarantine, attempt == 1) {
                 Err(stays) if stays.is_passing() && attempt < ATTEMPTS => attempt += 1,
@@ -320,6 +321,7 @@ impl Recovery<'_> {
                 .and_then(|redo| Ok(Bring::again(redo, self.left.survey.seen, terms, None)?)),
         };
         let mut pump = self.pump(attached)?;
+        let _slow = Slow::begin(self.plan.tell, Waits::Journal);
         let ended = begun.and_then(|mut bring| {
             let ended = pump.run(&mut bring, quarantine);
             self.decided = bring.broken();
@@ -333,7 +335,7 @@ impl Recovery<'_> {
     }
 
     fn pump(&self, attached: Attached) -> Result<Pump, Stays> {
-        Ok(Pump::new(attached.carrier, &self.left, self.journal.tell)?)
+        Ok(Pump::of_dead(attached, &self.left, self.journal.tell)?)
     }
 }
 

@@ -55,7 +55,7 @@ impl Journal {
         self.group.tidy();
         let left = Left::own(&dir)?;
         let terms = Terms { ledger: attached.attachment.ledger, boot: attached.attachment.boot };
-        let mut pump = Pump::new(attached.carrier, &left, |_| {})?;
+        let mut pump = Pump::of_living(attached, &left)?;
         let redone = self.pumped(&left, &header, terms, &mut pump, begun);
         match &redone {
             Ok(_) | Err(Stays::Unfit(_)) => pump.rest(),

@@ -46,6 +46,7 @@ impl Stage {
             gid: 0,
             store: None,
             journal: Some(self.journal_plan()),
+            tell: |_| {},
         }
     }
 

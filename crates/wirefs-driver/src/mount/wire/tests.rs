@@ -32,6 +32,7 @@ fn plan() -> MountPlan {
         gid: 0,
         store: None,
         journal: None,
+        tell: |_| {},
     }
 }
 

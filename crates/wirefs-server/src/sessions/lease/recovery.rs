@@ -3,7 +3,7 @@
 //! ```text
 //!   awaited: those whom the mark of the former names
 //!      │ one attaches: it is told to forget everything
-//!      │ it has answered: it is awaited no longer
+//!      │ it has answered, or says that it is over: it is awaited no longer
 //!      ▼
 //!   nobody is awaited, or the time is over: changes pass
 //! ```
@@ -34,6 +34,14 @@ impl Leasing {
         if let (Some(awaited), Some(id)) = (&mut self.awaited, self.ids.get(&holder))
             && self.grantor.is_settled(holder)
         {
+            awaited.remove(id);
+            self.recover();
+        }
+    }
+
+    /// A session is over for good: nobody believes anything in its place.
+    pub(in crate::sessions) fn has_ended(&mut self, id: &SessionId) {
+        if let Some(awaited) = &mut self.awaited {
             awaited.remove(id);
             self.recover();
         }

@@ -1,6 +1,7 @@
 //! A server that keeps a ledger, does what it is told, and breaks down when it is told to.
 
 use bytes::Bytes;
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -10,11 +11,11 @@ use wirefs_op::message::commit::Rcommit;
 use wirefs_op::message::error::Rerror;
 use wirefs_op::message::get::{GotMode, Rget};
 use wirefs_op::message::put::Rput;
-use wirefs_op::message::recall::ENDS;
+use wirefs_op::message::recall::{ENDS, Rrecall};
 use wirefs_op::message::target::NOFD;
 use wirefs_op::message::version::{BootId, FEATURE_LEDGER, Rversion};
 use wirefs_op::wire::Data;
-use wirefs_op::{Errno, FileId, Kind, Reply, Request, Stat, Timestamp};
+use wirefs_op::{Errno, FileId, Kind, NOTAG, Reply, Request, Stat, Timestamp};
 
 #[derive(Debug)]
 pub(super) struct State {
@@ -35,6 +36,9 @@ pub(super) struct State {
     pub(super) dials: u32,
     /// How often it was told that a session is over.
     pub(super) ends: u32,
+    /// What it tells each session to forget right behind the attach, by its serial, and which it was told to be forgotten.
+    pub(super) recalls: Option<u64>,
+    pub(super) forgotten: Vec<u64>,
     /// It can be had so many times more.
     pub(super) dials_left: Option<u32>,
 }
@@ -57,6 +61,8 @@ impl Default for Played {
             commits: 0,
             dials: 0,
             ends: 0,
+            recalls: None,
+            forgotten: Vec::new(),
             dials_left: None,
         })))
     }
@@ -116,8 +122,11 @@ fn serve(mut far: Carrier, state: &Mutex<State>) {
             }
             continue;
         };
+        let mut frames = VecDeque::from([reply.encode(tag)]);
+        if let (Reply::Attach(_), Some(serial)) = (&reply, state.recalls) {
+            frames.push_back(Reply::Recall(Rrecall { serial, items: Vec::new() }).encode(NOTAG));
+        }
         drop(state);
-        let mut frames = [reply.encode(tag)].into();
         // Who has heard enough has gone.
         while far.sink.send(&mut frames).is_ok_and(|progress| progress == SendProgress::Blocked) {}
     }
@@ -168,6 +177,7 @@ impl State {
             // The last word.
             Request::Recalled(told) => {
                 self.ends += u32::from(told.serial == ENDS);
+                self.forgotten.extend(Some(told.serial).filter(|serial| Some(*serial) == self.recalls));
                 return None;
             }
             other => panic!("{other:?}"),

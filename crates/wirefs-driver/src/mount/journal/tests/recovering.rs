@@ -35,6 +35,16 @@ fn what_was_left_comes_to_the_server_in_order_and_the_journal_goes() {
     assert!(stage.recover().is_empty() && stage.kept().is_empty());
 }
 
+// S-125
+#[test]
+fn what_the_server_recalls_from_a_dead_mount_is_forgotten_at_once() {
+    let stage = Stage::new();
+    stage.left(1, &THREE);
+    stage.server.with(|state| state.recalls = Some(7));
+    brought(&stage);
+    assert_eq!(stage.server.with(|state| state.forgotten.clone()), [7]);
+}
+
 #[test]
 fn a_connection_that_breaks_is_made_again_and_nothing_is_done_twice() {
     let stage = Stage::new();

@@ -5,7 +5,7 @@ use crate::limits::{GRACE, RECOVERY};
 use crate::sessions::{ConnectionKey, Sessions, Terms};
 use std::time::Duration;
 use wirefs_op::Time;
-use wirefs_op::message::recall::RESTS;
+use wirefs_op::message::recall::{ENDS, RESTS};
 use wirefs_op::message::version::SessionId;
 
 const C: ConnectionKey = ConnectionKey(3);
@@ -236,6 +236,20 @@ fn who_does_not_come_back_is_waited_for_as_long_as_it_may_believe_what_it_knew()
     world.handle(Input::Parked(job.key, job.request.clone()));
     assert_eq!(executed(&later_pinging(&mut world, B, RECOVERY.as_secs() - 2)), None);
     assert_eq!(executed(&later_pinging(&mut world, B, 3)), Some(anew(job)));
+}
+
+// S-125
+#[test]
+fn a_session_that_is_over_is_waited_for_no_longer() {
+    let mut world = following(&[1]);
+    world.join_leasing(B, 2);
+    let job = world.execute(B, Tag(1), put(0));
+    assert_eq!(world.touch(job.key, &[Touched::object(id(7))]).0, Err(Parked));
+    world.handle(Input::Parked(job.key, job.request.clone()));
+    let (_, _, outputs) = world.join_leasing(A, 1);
+    told_to_forget_all(&outputs, A);
+    assert_eq!(executed(&world.receive(A, NOTAG, recalled(ENDS))), Some(anew(job)));
+    assert!(!world.sessions.is_recovering(world.now));
 }
 
 #[test]
