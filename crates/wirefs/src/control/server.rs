@@ -1,7 +1,7 @@
 //! Answering, beside the mount.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,16 +24,24 @@ const LINES_MAX: usize = 32;
 /// How often a sync tells how far it is.
 const PROGRESS_EACH: Duration = Duration::from_secs(1);
 
-/// The socket of a mount; dropping it removes its name.
+/// The socket of a mount; dropping it removes its name, unless the next mount at the same place has the name by then.
 #[derive(Debug)]
 pub(crate) struct ControlSocket {
     path: PathBuf,
+    /// Which file it is: device and inode.
+    file: Option<(u64, u64)>,
 }
 
 impl Drop for ControlSocket {
     fn drop(&mut self) {
-        let _gone = std::fs::remove_file(&self.path);
+        if file_at(&self.path) == self.file {
+            let _gone = std::fs::remove_file(&self.path);
+        }
     }
+}
+
+fn file_at(path: &Path) -> Option<(u64, u64)> {
+    std::fs::symlink_metadata(path).ok().map(|found| (found.dev(), found.ino()))
 }
 
 impl ControlSocket {
@@ -53,7 +61,8 @@ impl ControlSocket {
             address::bind(&path).with_context(|| format!("cannot make the socket {}", path.display()))?;
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))
             .with_context(|| format!("cannot protect the socket {}", path.display()))?;
-        let socket = ControlSocket { path };
+        let file = file_at(&path);
+        let socket = ControlSocket { path, file };
         let lines = Arc::new(AtomicUsize::new(0));
         let host = Arc::new((mount, constants));
         thread::Builder::new()
@@ -154,4 +163,25 @@ fn tell(writer: &mut UnixStream, told: &Told) -> io::Result<()> {
     let mut line = serde_json::to_string(told)?;
     line.push('\n');
     writer.write_all(line.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_removes_its_own_name_and_not_that_of_its_successor() {
+        let path = std::env::temp_dir().join(format!("wirefs-control-{}", std::process::id()));
+        let socket = || ControlSocket { path: path.clone(), file: file_at(&path) };
+        std::fs::write(&path, "first").unwrap();
+        let first = socket();
+        std::fs::rename(&path, path.with_extension("kept")).unwrap();
+        std::fs::write(&path, "second").unwrap();
+        let second = socket();
+        drop(first);
+        assert!(path.exists(), "the second one has the name");
+        drop(second);
+        assert!(!path.exists());
+        std::fs::remove_file(path.with_extension("kept")).unwrap();
+    }
 }

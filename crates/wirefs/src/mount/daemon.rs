@@ -17,6 +17,7 @@ use wirefs_driver::mount::MountControl;
 
 use crate::mountpoint;
 use crate::places;
+use crate::sys;
 
 /// What the child says once the mount stands.
 const READY: &str = "ready";
@@ -26,6 +27,7 @@ const LOG_BYTES_MAX: u64 = 1024 * 1024;
 /// Starts this program again with the same words, of which so many name the command, and ends as it does: with success once
 /// it is mounted.
 pub(crate) fn start(words: &[OsString], command_words: usize) -> Result<ExitCode> {
+    sys::keep_descriptors_from_children();
     let mut child = Command::new("/proc/self/exe")
         .arg0("wirefs")
         // The command's name, a word of ours, and what stands behind the name.

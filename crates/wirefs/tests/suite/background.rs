@@ -23,6 +23,19 @@ fn it_leaves_the_terminal_the_directory_and_the_standard_streams() {
 }
 
 #[test]
+fn it_keeps_no_descriptor_that_the_caller_left_open() {
+    let world = World::new();
+    let _server = world.serve(&["--listen", &world.url()]);
+    world.write("held", "");
+    let script = format!("exec 9<held; wirefs mount {} mnt", world.url());
+    Ran::of(world.command("sh").args(["-c", &script])).succeeds();
+    let fds = std::fs::read_dir(format!("/proc/{}/fd", world.process().as_raw_nonzero())).unwrap();
+    let open: Vec<_> = fds.flatten().filter_map(|fd| std::fs::read_link(fd.path()).ok()).collect();
+    assert!(!open.contains(&world.path("held")), "{open:?}");
+    world.wirefs(&["umount", "mnt"]).succeeds();
+}
+
+#[test]
 fn it_unmounts_on_sigterm_and_removes_its_socket() {
     let world = World::new();
     let _server = world.mounted();
