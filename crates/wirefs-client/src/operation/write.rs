@@ -80,11 +80,7 @@ pub(crate) fn start(
         client.answer(call, answer?);
         return Ok(());
     }
-    // The kernel's own pages are kept as long as there is room: what is refused of these is lost.
-    let may_wait = cached && client.files.unacknowledged() <= behind_bytes_max(client);
-    if client.is_past_deadline() && !may_wait {
-        return Err(Errno::HostDown);
-    }
+    take_in(client, cached)?;
     let background = client.config.mode.publish.is_behind() && !how.sync && !how.direct;
     let append = how.append && !cached;
     let count = data.len() as u32;
@@ -130,6 +126,12 @@ pub(crate) fn start(
         go_behind(client, call, count, is_much);
     }
     Ok(())
+}
+
+/// Past the deadline no data is taken in, but for the kernel's own pages as long as there is room: what is refused of these is lost.
+fn take_in(client: &Client, cached: bool) -> Result<(), Errno> {
+    let may_wait = cached && client.files.unacknowledged() <= behind_bytes_max(client);
+    if client.is_past_deadline() && !may_wait { Err(Errno::HostDown) } else { Ok(()) }
 }
 
 /// Where it goes nobody knows: what is known does not have it, and must not answer its writer.
