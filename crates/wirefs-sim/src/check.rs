@@ -188,7 +188,7 @@ impl World {
         }
     }
 
-    /// What was written before a sync that succeeded is at the server, unless its program was told that it failed.
+    /// Data written before a successful sync is at the server, unless its program got an error.
     pub(crate) fn check_synced(&mut self, index: usize, from: Time, node: NodeId, handle: Handle) {
         self.record.checks += 1;
         let Some(seat) = self.seats.get(index).filter(|seat| seat.program.writes(handle)) else { return };

@@ -32,7 +32,7 @@ pub(crate) struct Alone {
     pub(crate) closes: Vec<DataKey>,
     /// How often the connection was given up.
     pub(crate) hang_ups: usize,
-    /// What the server said that it did wrong.
+    /// The fault that the server blamed on it, in the server's words.
     pub(crate) blames: Vec<String>,
     /// What the kernel is told and what waits for that, in order.
     pub(crate) told: Vec<Told>,

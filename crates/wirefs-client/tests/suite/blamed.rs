@@ -40,7 +40,7 @@ fn with_file() -> (Alone, NodeId, Handle) {
     (alone, node, handle)
 }
 
-/// What was asked since, in order.
+/// The requests since then, in order.
 fn asked(alone: &mut Alone) -> Vec<(Tag, Request)> {
     alone.asked.drain(..).collect()
 }

@@ -1,4 +1,4 @@
-//! What the signals of a caller want of it. The kernel tells us of the first signal alone, and not which one it is; what is pending shows in
+//! The signals that are pending for a caller. FUSE reports only the first one, without its number; all that are pending show in
 //! `/proc`: a fatal signal as SIGKILL (`complete_signal` in Linux's kernel/signal.c).
 
 /// A set of signals, as `/proc` shows it: signal 1 is the lowest bit.
@@ -28,7 +28,7 @@ impl Signals {
     }
 }
 
-/// What becomes of a caller that waits.
+/// The fate of a caller that waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
     /// It goes on.

@@ -6,7 +6,7 @@ use std::time::Duration;
 /// Nothing is said before that.
 const AFTER: Duration = Duration::from_secs(1);
 
-/// What making a mount waits for.
+/// The step that making a mount waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waits {
     /// A connection to the server.

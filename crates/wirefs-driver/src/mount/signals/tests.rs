@@ -1,4 +1,4 @@
-//! What `/proc` says of a thread, and what it means.
+//! Lines of `/proc/TID/status`, and the signals that they stand for.
 
 use super::*;
 

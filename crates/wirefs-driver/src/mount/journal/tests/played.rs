@@ -36,7 +36,7 @@ pub(super) struct State {
     pub(super) dials: u32,
     /// How often it was told that a session is over.
     pub(super) ends: u32,
-    /// What it tells each session to forget right behind the attach, by its serial, and which it was told to be forgotten.
+    /// The serial of the recall sent to each session right after it attaches, and the serials whose answer came.
     pub(super) recalls: Option<u64>,
     pub(super) forgotten: Vec<u64>,
     /// It can be had so many times more.
