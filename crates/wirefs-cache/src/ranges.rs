@@ -1,18 +1,46 @@
-//! The bytes of one file that are known, in pieces that are shared and never copied.
+//! The bytes of one file that are known, in pieces that are shared; only what is left of a large one is copied.
 
 use bytes::{Bytes, BytesMut};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// Known byte ranges of one file.
 ///
 /// INVARIANT: pieces are not empty and do not overlap.
 #[derive(Clone, Debug, Default)]
 pub struct Ranges {
-    pieces: BTreeMap<u64, Bytes>,
+    pieces: BTreeMap<u64, Piece>,
     bytes: usize,
 }
 
-fn end_of(start: u64, piece: &Bytes) -> u64 {
+/// Shared bytes, and how many bytes they were cut from. All of those stay in memory as long as one of them is shared.
+#[derive(Clone, Debug)]
+struct Piece {
+    data: Bytes,
+    whole: usize,
+}
+
+impl Piece {
+    fn new(data: Bytes) -> Piece {
+        Piece { whole: data.len(), data }
+    }
+
+    /// A part: less than half of the whole is copied, so that what is known holds at most twice as much memory.
+    fn part(&self, range: Range<usize>) -> Piece {
+        let data = self.data.slice(range);
+        if 2 * data.len() < self.whole {
+            Piece::new(Bytes::copy_from_slice(&data))
+        } else {
+            Piece { data, ..*self }
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.data.len()
+    }
+}
+
+fn end_of(start: u64, piece: &Piece) -> u64 {
     start + piece.len() as u64
 }
 
@@ -29,15 +57,16 @@ impl Ranges {
         }
         self.remove(offset, offset + data.len() as u64);
         self.bytes += data.len();
-        self.pieces.insert(offset, data);
+        self.pieces.insert(offset, Piece::new(data));
     }
 
     /// Takes in bytes where nothing was known; what was known stays.
     pub fn insert_missing(&mut self, offset: u64, data: &Bytes) {
         let end = offset + data.len() as u64;
+        let whole = Piece::new(data.clone());
         let mut at = offset;
         while let Some((from, to)) = self.first_gap(at, end) {
-            let gap = data.slice((from - offset) as usize..(to - offset) as usize);
+            let gap = whole.part((from - offset) as usize..(to - offset) as usize);
             self.bytes += gap.len();
             self.pieces.insert(from, gap);
             at = to;
@@ -53,29 +82,29 @@ impl Ranges {
         if let Some((at, piece)) = before
             && end_of(at, &piece) > start
         {
-            self.put(at, piece.slice(..(start - at) as usize));
+            self.put(at, piece.part(0..(start - at) as usize));
             if end_of(at, &piece) > end {
-                self.put(end, piece.slice((end - at) as usize..));
+                self.put(end, piece.part((end - at) as usize..piece.len()));
             }
         }
         let inside: Vec<u64> = self.pieces.range(start..end).map(|(at, _)| *at).collect();
         for at in inside {
             let Some(piece) = self.take(at) else { continue };
             if end_of(at, &piece) > end {
-                self.put(end, piece.slice((end - at) as usize..));
+                self.put(end, piece.part((end - at) as usize..piece.len()));
             }
         }
     }
 
-    fn put(&mut self, at: u64, piece: Bytes) {
+    fn put(&mut self, at: u64, piece: Piece) {
         self.take(at);
-        if !piece.is_empty() {
+        if piece.len() > 0 {
             self.bytes += piece.len();
             self.pieces.insert(at, piece);
         }
     }
 
-    fn take(&mut self, at: u64) -> Option<Bytes> {
+    fn take(&mut self, at: u64) -> Option<Piece> {
         let piece = self.pieces.remove(&at)?;
         self.bytes -= piece.len();
         Some(piece)
@@ -119,7 +148,7 @@ impl Ranges {
         }
         let (at, piece) = self.pieces.range(..=start).next_back()?;
         if end_of(*at, piece) >= end {
-            return Some(piece.slice((start - at) as usize..(end - at) as usize));
+            return Some(piece.data.slice((start - at) as usize..(end - at) as usize));
         }
         if self.known_to(start) < end {
             return None;
@@ -128,7 +157,7 @@ impl Ranges {
         for (at, piece) in self.pieces.range(*at..end) {
             let from = start.saturating_sub(*at) as usize;
             let to = ((end - at) as usize).min(piece.len());
-            whole.extend_from_slice(piece.get(from..to)?);
+            whole.extend_from_slice(piece.data.get(from..to)?);
         }
         Some(whole.freeze())
     }

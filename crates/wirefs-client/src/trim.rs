@@ -51,6 +51,8 @@ pub(crate) struct Trim {
     pub(crate) taken: Option<NodeId>,
     /// The last node that was to go.
     last: NodeId,
+    /// Memory of the process's receive buffers that holds nothing any more and cannot be given back yet, in bytes.
+    unused: usize,
 }
 
 impl Trim {
@@ -64,6 +66,7 @@ impl Trim {
             next_try: Time(0),
             taken: None,
             last: ROOT,
+            unused: 0,
         }
     }
 }
@@ -94,12 +97,14 @@ pub struct MemoryStatus {
     pub listings: usize,
     /// Packed listings.
     pub packed: usize,
+    /// Receive buffers, but for the contents that are kept where they arrived.
+    pub buffers: usize,
 }
 
 impl MemoryStatus {
     /// All of it.
     pub fn all(&self) -> usize {
-        self.names + self.listings + self.packed
+        self.names + self.listings + self.packed + self.buffers
     }
 }
 
@@ -129,7 +134,14 @@ impl Client {
             names: self.names.bytes(),
             listings: self.directories.bytes() + open,
             packed: self.shelf.bytes(),
+            buffers: self.trim.unused,
         }
+    }
+
+    /// Notes how many bytes of receive buffers are held and unused. They count as memory for what is known: contents are kept
+    /// where they arrived, and the last of them in a buffer keeps all of it.
+    pub fn note_unused_buffers(&mut self, bytes: usize) {
+        self.trim.unused = bytes;
     }
 
     /// Bounds what is remembered for who reads directories without opening them.

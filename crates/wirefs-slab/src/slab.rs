@@ -3,6 +3,7 @@
 use crate::sys::Memory;
 use bytes::Bytes;
 use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Bytes in a slab: the size of a large page on the usual machines.
@@ -11,6 +12,18 @@ pub const SLAB_BYTES: usize = 2 * 1024 * 1024;
 pub const FREE_SLABS_MAX: usize = 8;
 
 static FREE: Mutex<Vec<Memory>> = Mutex::new(Vec::new());
+/// Bytes of all slabs of the process, the free ones among them.
+static MAPPED_BYTES: AtomicUsize = AtomicUsize::new(0);
+/// Bytes of all shares that live.
+static SHARED_BYTES: AtomicUsize = AtomicUsize::new(0);
+
+/// Bytes of the process's slabs that are in no share: memory that is held, and of use to nobody at the moment.
+///
+/// # Cost
+/// Two loads. Another thread may be between two steps, so it is off by some shares at most.
+pub fn unused_bytes() -> usize {
+    MAPPED_BYTES.load(Ordering::Relaxed).saturating_sub(SHARED_BYTES.load(Ordering::Relaxed))
+}
 
 fn free() -> MutexGuard<'static, Vec<Memory>> {
     FREE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -50,7 +63,9 @@ impl Drop for Held {
         }
         drop(free);
         // What is left is given back to the system here, outside the lock.
-        self.0 = None;
+        if self.0.take().is_some() {
+            MAPPED_BYTES.fetch_sub(SLAB_BYTES, Ordering::Relaxed);
+        }
     }
 }
 
@@ -58,6 +73,19 @@ impl Drop for Held {
 struct Share {
     memory: Arc<Held>,
     range: Range<usize>,
+}
+
+impl Share {
+    fn new(memory: Arc<Held>, range: Range<usize>) -> Share {
+        SHARED_BYTES.fetch_add(range.len(), Ordering::Relaxed);
+        Share { memory, range }
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        SHARED_BYTES.fetch_sub(self.range.len(), Ordering::Relaxed);
+    }
 }
 
 impl AsRef<[u8]> for Share {
@@ -79,7 +107,10 @@ impl Slab {
     /// None if one is free, else a system call, and a page fault of some 100 µs at the first use.
     pub fn new() -> Slab {
         let kept = free().pop();
-        let memory = kept.unwrap_or_else(|| Memory::map(SLAB_BYTES));
+        let memory = kept.unwrap_or_else(|| {
+            MAPPED_BYTES.fetch_add(SLAB_BYTES, Ordering::Relaxed);
+            Memory::map(SLAB_BYTES)
+        });
         Slab { memory: Arc::new(Held(Some(memory))), shared: 0, filled: 0 }
     }
 
@@ -112,7 +143,7 @@ impl Slab {
         let end = self.shared.saturating_add(count).min(self.filled);
         let range = self.shared..end;
         self.shared = end;
-        Bytes::from_owner(Share { memory: Arc::clone(&self.memory), range })
+        Bytes::from_owner(Share::new(Arc::clone(&self.memory), range))
     }
 
     /// Passes over the first `count` of the pending bytes.

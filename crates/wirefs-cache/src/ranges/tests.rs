@@ -1,5 +1,7 @@
 use super::*;
+use proptest::collection::vec;
 use proptest::prelude::*;
+use std::sync::Arc;
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -59,5 +61,33 @@ proptest! {
             (from, to)
         });
         prop_assert_eq!(ranges.first_gap(start, start + len), gap);
+    }
+}
+
+/// Memory that notes when the last share of it goes.
+struct Owner(Vec<u8>, #[expect(dead_code, reason = "it goes with the memory")] Arc<()>);
+
+impl AsRef<[u8]> for Owner {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+proptest! {
+    #[test]
+    fn pieces_hold_at_most_twice_as_much_memory(
+        steps in vec((0u64..200, 1usize..100, any::<bool>(), 0u64..200, 0u64..100), 1..20),
+    ) {
+        let mut ranges = Ranges::default();
+        let mut owners = Vec::new();
+        for (at, count, is_missing, cut, cut_count) in steps {
+            let alive = Arc::new(());
+            owners.push((count, Arc::downgrade(&alive)));
+            let data = Bytes::from_owner(Owner(vec![1; count], alive));
+            if is_missing { ranges.insert_missing(at, &data) } else { ranges.insert(at, data) }
+            ranges.remove(cut, cut + cut_count);
+        }
+        let held: usize = owners.iter().filter(|(_, owner)| owner.strong_count() > 0).map(|(count, _)| count).sum();
+        prop_assert!(held <= 2 * ranges.bytes(), "{} bytes hold {}", ranges.bytes(), held);
     }
 }

@@ -180,6 +180,22 @@ fn contents_make_room_for_names() {
     assert!(walker.world.seats[0].client.snapshot().cached_bytes < cached);
 }
 
+#[test]
+fn contents_make_room_for_receive_buffers_that_are_unused() {
+    let world = world();
+    world.make("large", Kind::File, &vec![7; BYTES_MAX - 64 * 1024]);
+    let mut walker = Walker::new(world);
+    walker.read(b"large", (BYTES_MAX - 64 * 1024) as u64);
+    let client = &mut walker.world.seats[0].client;
+    let cached = client.snapshot().cached_bytes;
+    assert!(cached > BYTES_MAX / 2, "{cached} bytes are remembered");
+    client.note_unused_buffers(BYTES_MAX / 2);
+    client.tick(walker.world.now);
+    let snapshot = client.snapshot();
+    assert!(snapshot.cached_bytes >= BYTES_MAX / 4, "{} bytes are remembered", snapshot.cached_bytes);
+    walker.check();
+}
+
 /// A large file that is read or written from its beginning to its end leaves room for what else is remembered.
 #[test]
 fn what_is_read_or_written_once_in_sequence_is_not_kept() {

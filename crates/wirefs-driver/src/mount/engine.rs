@@ -265,6 +265,7 @@ impl Engine {
         let mut state = self.lock();
         // Taken under the lock, so that the core never sees time go back.
         let now = self.now();
+        state.client.note_unused_buffers(wirefs_slab::unused_bytes());
         let result = change(&mut state, now);
         let work = self.collect(&mut state);
         drop(state);

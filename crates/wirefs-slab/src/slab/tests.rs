@@ -64,3 +64,28 @@ fn shares_travel_between_threads() {
         assert_eq!(sum.join().unwrap(), usize::from(round) * 1000);
     }
 }
+
+#[test]
+fn a_slab_is_unused_but_for_its_shares() {
+    // Other tests of this process hold slabs too: so many of them that theirs do not matter.
+    const SLABS: usize = 64;
+    const SHARE: usize = SLAB_BYTES / 4;
+    let before = unused_bytes();
+    let mut slabs: Vec<Slab> = (0..SLABS).map(|_| Slab::new()).collect();
+    let shares: Vec<Bytes> = slabs
+        .iter_mut()
+        .map(|slab| {
+            slab.filled(SLAB_BYTES);
+            slab.share(SHARE)
+        })
+        .collect();
+    let near = |bytes: usize| {
+        let others = 24 * SLAB_BYTES;
+        (bytes.saturating_sub(others)..bytes + others).contains(&unused_bytes())
+    };
+    assert!(near(before + SLABS * (SLAB_BYTES - SHARE)), "{before}, {}", unused_bytes());
+    drop(slabs);
+    assert!(near(before + SLABS * (SLAB_BYTES - SHARE)), "a share keeps all of its slab");
+    drop(shares);
+    assert!(near(before), "{before}, {}", unused_bytes());
+}

@@ -150,6 +150,9 @@ pub(crate) struct Cache {
     pub(crate) listings_bytes: u64,
     #[serde(default)]
     pub(crate) packed_bytes: u64,
+    /// Receive buffers, but for the contents that are kept where they arrived.
+    #[serde(default)]
+    pub(crate) buffers_bytes: u64,
     /// What all of them may take together.
     pub(crate) bytes_max: u64,
     /// What is kept on disk; none where nothing is.
@@ -304,6 +307,7 @@ impl Report {
                 names_bytes: snapshot.memory.names as u64,
                 listings_bytes: snapshot.memory.listings as u64,
                 packed_bytes: snapshot.memory.packed as u64,
+                buffers_bytes: snapshot.memory.buffers as u64,
                 bytes_max: constants.cache_bytes_max as u64,
                 disk: store.as_ref().map(Disk::of),
             },

@@ -92,15 +92,17 @@ fn rows(report: &Report) -> Vec<(&'static str, String)> {
 
 /// What is in memory, and how much of it may be.
 fn in_memory(cache: &Cache) -> String {
-    let Cache { bytes: data, names_bytes, listings_bytes, packed_bytes, bytes_max, .. } = cache;
-    let all = data + names_bytes + listings_bytes + packed_bytes;
+    let Cache { bytes: data, names_bytes, listings_bytes, packed_bytes, buffers_bytes, bytes_max, .. } =
+        cache;
+    let all = data + names_bytes + listings_bytes + packed_bytes + buffers_bytes;
     format!(
-        "{} of {}: names {}, listings {}, packed {}, data {}",
+        "{} of {}: names {}, listings {}, packed {}, buffers {}, data {}",
         bytes(all),
         bytes(*bytes_max),
         bytes(*names_bytes),
         bytes(*listings_bytes),
         bytes(*packed_bytes),
+        bytes(*buffers_bytes),
         bytes(*data)
     )
 }
