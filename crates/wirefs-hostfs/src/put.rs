@@ -73,11 +73,13 @@ impl Session {
                 attributes::version(&statx)
             }
         };
-        if mode.has(PutMode::KILL_PRIVILEGES) && object.kind == Kind::File {
+        if mode.has(PutMode::KILL_PRIVILEGES) && object.kind == Kind::File && !subject.is_new {
             self.kill_privileges(object, mode.has(PutMode::STAT) && request.set.mode.is_some())?;
         }
         if mode.has(PutMode::STAT) {
-            set::apply(object, file.as_deref(), &request.set)?;
+            // To cut a file takes its set-group-id bit away where the server's user may not keep it, and a new one is empty.
+            let size = request.set.size.filter(|size| !subject.is_new || *size > 0);
+            set::apply(object, file.as_deref(), &SetStat { size, ..request.set })?;
         }
         let is_write = mode.has(PutMode::DATA) && object.kind != Kind::Symlink;
         let written = match &file {

@@ -121,7 +121,7 @@ fn perform(
     }
     let ino = Ino(object.id.ino);
     let before = if subject.is_new { 0 } else { change.view.head(ino)?.version };
-    match apply(change, request, object) {
+    match apply(change, request, &subject) {
         Ok((count, offset)) => {
             let stat = change.view.stat(ino)?;
             if !keeps(request, object) {
@@ -250,9 +250,9 @@ fn check_openable(request: &Tput, object: Object) -> Result<(), Errno> {
 }
 
 /// Changes attributes and writes; answers how many bytes, and where.
-fn apply(change: &mut Change<'_>, request: &Tput, object: Object) -> Result<(u32, u64), Halt> {
-    let (mode, ino) = (request.mode, Ino(object.id.ino));
-    if mode.has(PutMode::KILL_PRIVILEGES) && object.kind == Kind::File {
+fn apply(change: &mut Change<'_>, request: &Tput, subject: &Subject) -> Result<(u32, u64), Halt> {
+    let (mode, object, ino) = (request.mode, subject.object, Ino(subject.object.id.ino));
+    if mode.has(PutMode::KILL_PRIVILEGES) && object.kind == Kind::File && !subject.is_new {
         change.kill_privileges(ino)?;
     }
     if mode.has(PutMode::STAT) {

@@ -2,8 +2,8 @@
 
 use crate::harness::{FIRST, World, at, create_as, keep, need_root, own_cred};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
-use wirefs_op::message::put::PutMode;
-use wirefs_op::{Cred, Kind, TreePath};
+use wirefs_op::message::put::{PutMode, Tput};
+use wirefs_op::{Cred, Kind, SetStat, TreePath};
 use wirefs_server::{SessionKey, Tree};
 
 const USER: Cred = Cred { uid: 1000, gid: 1001, umask: 0o022 };
@@ -60,6 +60,22 @@ fn a_set_group_id_directory_hands_on_its_group() {
     let file =
         world.put(FIRST, create_as("shared/members", Kind::File, 0o2775, member, PutMode::NONE)).unwrap();
     assert_eq!(file.stat.unwrap().mode, 0o2755);
+}
+
+/// What the kernel asks for at `creat(2)` by an ordinary user: it does not know whether the file is there.
+// S-18
+#[test]
+fn a_new_file_keeps_the_set_id_bits_that_an_old_one_loses_when_it_is_cut() {
+    need_root();
+    let world = World::new();
+    let creat = |mode| {
+        let how = PutMode::STAT.and(PutMode::KILL_PRIVILEGES);
+        let set = SetStat { size: Some(0), ..SetStat::default() };
+        let request = Tput { set, ..create_as("file", Kind::File, mode, USER, how) };
+        world.put(FIRST, request).unwrap().stat.unwrap().mode
+    };
+    assert_eq!(creat(0o6777), 0o6755);
+    assert_eq!(creat(0o6777), 0o755);
 }
 
 #[test]

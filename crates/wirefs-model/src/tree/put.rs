@@ -111,7 +111,7 @@ impl State {
         subject: &Subject,
     ) -> Result<(wirefs_op::message::target::Fd, u32, u64, Option<wirefs_op::Stat>), Errno> {
         let (mode, object) = (request.mode, subject.object);
-        if mode.has(PutMode::KILL_PRIVILEGES) && object.kind == Kind::File {
+        if mode.has(PutMode::KILL_PRIVILEGES) && object.kind == Kind::File && !subject.is_new {
             self.fs.kill_privileges(object.ino)?;
         }
         if mode.has(PutMode::STAT) {

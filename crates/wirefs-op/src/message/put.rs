@@ -27,7 +27,7 @@ mode_bits! {
         SYNC = 64,
         /// Removes the name when the fd is closed or the session ends (the source's OREMOVEC).
         REMOVE = 128,
-        /// Set-id bits and file capabilities fall with this write or truncation.
+        /// Set-id bits and file capabilities of a file that was there before fall with this write or truncation.
         KILL_PRIVILEGES = 256,
         /// With MORE: the fd is to be good for reading.
         READ = 512,
