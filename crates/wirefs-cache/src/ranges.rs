@@ -121,19 +121,20 @@ impl Ranges {
         self.bytes = 0;
     }
 
-    /// Where the known bytes that include `offset` end; `offset` itself when it is unknown.
-    pub fn known_to(&self, offset: u64) -> u64 {
+    /// Where the known bytes that include `offset` end, `limit` at most; `offset` itself when it is unknown.
+    ///
+    /// # Cost
+    /// The pieces between `offset` and `limit`, not those of the whole file.
+    pub fn known_to(&self, offset: u64, limit: u64) -> u64 {
+        let mut end = offset;
         let first = self.pieces.range(..=offset).next_back();
-        let Some(mut end) = first.map(|(at, piece)| end_of(*at, piece)).filter(|end| *end > offset) else {
-            return offset;
-        };
-        for (at, piece) in self.pieces.range(offset + 1..) {
-            if *at != end {
+        for (at, piece) in first.into_iter().chain(self.pieces.range(offset.saturating_add(1)..)) {
+            if *at > end || end >= limit {
                 break;
             }
-            end = end_of(*at, piece);
+            end = end.max(end_of(*at, piece));
         }
-        end
+        end.min(limit.max(offset))
     }
 
     /// Where known bytes begin and end; stretches may follow each other without a gap.
@@ -150,7 +151,7 @@ impl Ranges {
         if end_of(*at, piece) >= end {
             return Some(piece.data.slice((start - at) as usize..(end - at) as usize));
         }
-        if self.known_to(start) < end {
+        if self.known_to(start, end) < end {
             return None;
         }
         let mut whole = BytesMut::with_capacity((end - start) as usize);
@@ -164,7 +165,7 @@ impl Ranges {
 
     /// The first unknown stretch of `start..end`.
     pub fn first_gap(&self, start: u64, end: u64) -> Option<(u64, u64)> {
-        let from = self.known_to(start);
+        let from = self.known_to(start, end);
         if from >= end {
             return None;
         }

@@ -55,7 +55,8 @@ proptest! {
         let wanted: Option<Vec<u8>> = plain[start as usize..(start + len) as usize].iter().copied().collect();
         prop_assert_eq!(ranges.read(start, start + len).map(|b| b.to_vec()), wanted);
         let known = (start..200).take_while(|i| plain[*i as usize].is_some()).count() as u64;
-        prop_assert_eq!(ranges.known_to(start), start + known);
+        prop_assert_eq!(ranges.known_to(start, u64::MAX), start + known);
+        prop_assert_eq!(ranges.known_to(start, start + len), start + known.min(len));
         let gap = (start..start + len).find(|i| plain[*i as usize].is_none()).map(|from| {
             let to = (from..start + len).find(|i| plain[*i as usize].is_some()).unwrap_or(start + len);
             (from, to)

@@ -3,11 +3,12 @@
 use crate::call::Handle;
 use crate::files::{Base, Files, Private};
 use bytes::Bytes;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use wirefs_cache::{NodeId, Ranges};
 use wirefs_op::Stat;
 
-/// Notes of contents that are remembered, at most: those of what was overwritten or forgotten since are dropped then.
+/// Notes of contents that are remembered, at most. So many pieces of whatever size are remembered: small ones take more room
+/// than their bytes.
 const NOTES_MAX: usize = 65_536;
 /// Contents that are remembered whatever names and listings take, in bytes, if so much is allowed at all.
 const LEAST_BYTES: usize = 1024 * 1024;
@@ -45,7 +46,7 @@ impl Files {
         let Some(contents) = self.open.get(handle).and_then(|open| self.contents.get(&open.node())) else {
             return false;
         };
-        let is_whole = contents.ranges.known_to(0) >= size;
+        let is_whole = contents.ranges.known_to(0, size) >= size;
         is_whole && self.open.keep(handle, contents.ranges.clone(), size, self.remembered.bytes_max / 2)
     }
 
@@ -130,7 +131,7 @@ impl Files {
 
     /// Remembers all of a file.
     pub(super) fn put_whole(&mut self, node: NodeId, whole: Ranges) {
-        let end = whole.known_to(0);
+        let end = whole.known_to(0, u64::MAX);
         self.change_ranges(node, |ranges| *ranges = whole);
         self.remembered.notes.push_back((node, 0, end));
         self.shrink();
@@ -185,24 +186,47 @@ impl Files {
     }
 
     fn forget_oldest(&mut self) {
-        while self.remembered.bytes > self.remembered.room {
-            let Some((node, start, end)) = self.remembered.notes.pop_front() else {
-                return;
-            };
-            if self.contents.contains_key(&node) {
-                self.change_ranges(node, |ranges| ranges.remove(start, end));
-            }
+        while self.remembered.bytes > self.remembered.room && self.forget_one() {}
+    }
+
+    /// Forgets the contents of the oldest note; false where there is none.
+    fn forget_one(&mut self) -> bool {
+        let Some((node, start, end)) = self.remembered.notes.pop_front() else {
+            return false;
+        };
+        if self.contents.contains_key(&node) {
+            self.change_ranges(node, |ranges| ranges.remove(start, end));
         }
+        true
     }
 
     fn shrink(&mut self) {
         self.forget_oldest();
-        // Notes of what was overwritten or forgotten since are dropped before they outgrow what they stand for.
         if self.remembered.notes.len() > NOTES_MAX {
-            let contents = &self.contents;
-            self.remembered.notes.retain(|(node, start, _)| {
-                contents.get(node).is_some_and(|contents| contents.ranges.known_to(*start) > *start)
-            });
+            self.thin_out_notes();
         }
     }
+
+    /// Drops the notes of contents that were overwritten or forgotten since, then forgets the oldest contents until half of the notes
+    /// are left.
+    ///
+    /// # Cost
+    /// A pass over all notes, which the next half of `NOTES_MAX` notes share.
+    fn thin_out_notes(&mut self) {
+        let (contents, mut seen) = (&self.contents, BTreeSet::new());
+        let mut notes = std::mem::take(&mut self.remembered.notes);
+        // The newest note of a place counts.
+        notes.make_contiguous().reverse();
+        notes.retain(|(node, start, _)| {
+            let known =
+                contents.get(node).is_some_and(|known| known.ranges.known_to(*start, start + 1) > *start);
+            known && seen.insert((*node, *start))
+        });
+        notes.make_contiguous().reverse();
+        self.remembered.notes = notes;
+        while self.remembered.notes.len() > NOTES_MAX / 2 && self.forget_one() {}
+    }
 }
+
+#[cfg(test)]
+mod tests;

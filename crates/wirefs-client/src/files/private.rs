@@ -80,7 +80,7 @@ impl Private {
         let mut data = BytesMut::zeroed((end - offset) as usize);
         let mut at = offset;
         while at < end {
-            let known = self.ranges.known_to(at).min(end);
+            let known = self.ranges.known_to(at, end);
             if let Some(piece) = self.ranges.read(at, known)
                 && let Some(place) = data.get_mut((at - offset) as usize..(known - offset) as usize)
             {
@@ -129,7 +129,7 @@ impl Private {
         let mut pieces = Vec::new();
         let mut at = 0;
         while at < self.size {
-            let end = self.ranges.known_to(at).min(at + DATA_BYTES_MAX as u64);
+            let end = self.ranges.known_to(at, at + DATA_BYTES_MAX as u64);
             if let Some(data) = self.ranges.read(at, end).filter(|data| !data.is_empty()) {
                 pieces.push((at, data));
                 at = end;

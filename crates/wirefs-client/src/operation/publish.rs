@@ -353,7 +353,7 @@ pub(crate) fn was_moved(client: &mut Client, publishing: Publishing, sent: Time,
             client.invalidate_name(parent, name);
         }
     }
-    if ranges.known_to(0) >= size && stat.size == size {
+    if ranges.known_to(0, size) >= size && stat.size == size {
         client.files.replaced(node, ranges, stat.version, known);
     } else {
         client.files.doubt_contents(node);

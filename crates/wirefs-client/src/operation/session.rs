@@ -58,7 +58,7 @@ pub(crate) fn come(client: &mut Client, node: NodeId, opening: &mut Reader) -> b
         return true;
     }
     let is_valid = |valid: Known| valid.at >= opening.since;
-    let whole = client.files.known(node).filter(|contents| contents.ranges.known_to(0) >= size);
+    let whole = client.files.known(node).filter(|contents| contents.ranges.known_to(0, size) >= size);
     let Some(whole) = whole else {
         opening.opens = Some(Opens::Fetching);
         return false;

@@ -103,7 +103,9 @@ impl Client {
         let Some(known) = self.names.node(node).filter(|known| known.is_fresh(&self.trust())) else {
             return false;
         };
-        self.files.known(node).is_some_and(|contents| contents.ranges.known_to(0) >= known.stat.size)
+        self.files
+            .known(node)
+            .is_some_and(|contents| contents.ranges.known_to(0, known.stat.size) >= known.stat.size)
     }
 
     /// Lets an open wait for contents that are on their way; false when there are none.

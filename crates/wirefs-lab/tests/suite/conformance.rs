@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use crate::site::{Ran, Site, copy_program};
+use crate::sys::with_mapped;
 
 /// An ordinary user: Debian's `daemon`.
 const USER: u32 = 1;
@@ -164,4 +165,48 @@ fn fsx_finds_nothing_in_a_direct_mount() {
 #[test]
 fn fsx_finds_nothing_for_an_ordinary_user() {
     fsx(&Site::unix_of_user("fsx-user", USER), &[]);
+}
+
+/// One thread stores into each page of a shared mapping, another one writes to each by `pwrite`, at another place of the page.
+fn stores_beside_writes_are_kept(site: &Site, options: &[&str]) {
+    const PAGE: usize = 4096;
+    const PAGES: usize = 1024;
+    let mount = site.mount("mnt", options);
+    let file =
+        fs::File::options().read(true).write(true).create_new(true).open(mount.join("mapped")).unwrap();
+    file.set_len((PAGE * PAGES) as u64).unwrap();
+    let numbers: Vec<[u8; 8]> = (1..=PAGES as u64).map(u64::to_le_bytes).collect();
+    with_mapped(&file, PAGE * PAGES, |bytes| {
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for (page, number) in numbers.iter().enumerate() {
+                    file.write_all_at(number, (page * PAGE + 512) as u64).unwrap();
+                }
+            });
+            for (page, number) in bytes.chunks_exact_mut(PAGE).zip(&numbers) {
+                page[2560..2568].copy_from_slice(number);
+            }
+        });
+    });
+    drop(file);
+    let mut expected = vec![0; PAGE * PAGES];
+    for (page, number) in expected.chunks_exact_mut(PAGE).zip(&numbers) {
+        page[512..520].copy_from_slice(number);
+        page[2560..2568].copy_from_slice(number);
+    }
+    assert!(fs::read(mount.join("mapped")).unwrap() == expected, "on the mount");
+    site.unmount(&mount);
+    assert!(fs::read(site.export().join("mapped")).unwrap() == expected, "at the server");
+}
+
+// S-1
+#[test]
+fn stores_into_shared_pages_beside_writes_are_kept() {
+    stores_beside_writes_are_kept(&Site::unix("stores"), &[]);
+}
+
+// S-1
+#[test]
+fn stores_into_shared_pages_beside_writes_are_kept_with_a_window() {
+    stores_beside_writes_are_kept(&Site::unix("stores-window"), &["--mode", "window"]);
 }
