@@ -107,6 +107,8 @@ pub(crate) mod feature {
     pub(crate) const SETXATTR_EXT: u64 = 1 << 29;
     pub(crate) const INIT_EXT: u64 = 1 << 30;
     pub(crate) const DIRECT_IO_ALLOW_MMAP: u64 = 1 << 36;
+    /// Since 7.39 (Linux 6.7).
+    pub(crate) const NO_EXPORT_SUPPORT: u64 = 1 << 38;
 }
 
 /// Which fields of a SETATTR count.

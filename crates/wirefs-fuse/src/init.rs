@@ -118,8 +118,11 @@ pub(crate) enum Outcome {
 
 /// Taken whenever the kernel has it.
 ///
-/// Not taken, and why: EXPORT_SUPPORT (needs lookups of `.` and `..` by node), WRITEBACK_CACHE (the kernel would own size
-/// and times of files that others change too), NO_OPEN_SUPPORT (opens tell the server what is in use).
+/// NO_EXPORT_SUPPORT: a file handle holds a node number, which means nothing once the kernel has forgotten the node, so the
+/// kernel gives out none.
+///
+/// Not taken, and why: WRITEBACK_CACHE (the kernel would own size and times of files that others change too), NO_OPEN_SUPPORT
+/// (opens tell the server what is in use).
 const ALWAYS: u64 = feature::ASYNC_READ
     | feature::POSIX_LOCKS
     | feature::ATOMIC_O_TRUNC
@@ -135,7 +138,8 @@ const ALWAYS: u64 = feature::ASYNC_READ
     | feature::HANDLE_KILLPRIV_V2
     | feature::SETXATTR_EXT
     | feature::INIT_EXT
-    | feature::DIRECT_IO_ALLOW_MMAP;
+    | feature::DIRECT_IO_ALLOW_MMAP
+    | feature::NO_EXPORT_SUPPORT;
 
 /// Pages of a request where the kernel cannot be told.
 const PAGES_DEFAULT: u32 = 32;

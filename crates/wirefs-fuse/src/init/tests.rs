@@ -36,7 +36,7 @@ fn the_answer_has_the_kernels_shape() {
     let agreed = agreed(&offer(), &SessionOptions { background_max: 64, ..SessionOptions::default() });
     let answer = agreed.encode(CallId(2));
     assert_eq!(answer.len(), 80);
-    let expected = le(&[80, 0, 2, 0, 7, 45, 131_072, 0x70e4_b46b, 0x0030_0040, 1 << 20, 1, 256, 0x10]);
+    let expected = le(&[80, 0, 2, 0, 7, 45, 131_072, 0x70e4_b46b, 0x0030_0040, 1 << 20, 1, 256, 0x50]);
     let (head, tail) = answer.split_at(expected.len());
     assert_eq!(head, expected);
     assert!(tail.iter().all(|&byte| byte == 0));
@@ -88,4 +88,13 @@ fn a_kernel_that_is_too_old_or_too_new_is_told_so() {
     assert_eq!(agree(&Offer { major: 6, ..offer() }, &options, 4096), Outcome::TooOld);
     assert_eq!(agree(&Offer { major: 8, ..offer() }, &options, 4096), Outcome::OfferAgain);
     assert_eq!(encode_offer_again(CallId(2)), le(&[24, 0, 2, 0, 7, 45]));
+}
+
+// S-164
+#[test]
+fn the_kernel_gives_out_no_file_handles_where_it_can_be_told_so() {
+    let options = SessionOptions::default();
+    assert_ne!(agreed(&offer(), &options).features & feature::NO_EXPORT_SUPPORT, 0);
+    let older = Offer { features: offer().features & !feature::NO_EXPORT_SUPPORT, ..offer() };
+    assert_eq!(agreed(&older, &options).features & feature::NO_EXPORT_SUPPORT, 0);
 }

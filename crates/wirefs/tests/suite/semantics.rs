@@ -365,3 +365,12 @@ fn an_unmount_leaves_everything_at_the_server() {
         assert!(std::fs::read(world.path(name)).unwrap() == data, "{name}");
     }
 }
+
+// S-165
+#[test]
+fn inode_flags_are_not_offered() {
+    let world = World::new();
+    let _server = world.serve(&["--listen", &world.url()]);
+    world.wirefs(&["mount", &world.url(), "mnt"]).succeeds();
+    assert_eq!(rustix::fs::ioctl_getflags(&edit(&world, "mnt/a")), Err(Errno::NOTTY));
+}
