@@ -14,6 +14,7 @@
 mod clock;
 mod data;
 mod dropping;
+mod ending;
 mod engine;
 mod front;
 mod gate;
@@ -44,6 +45,7 @@ pub use slow::Waits;
 pub use status::MountStatus;
 pub use store::{StorePlan, StoreStatus};
 
+use ending::Holder;
 use engine::Engine;
 use handshake::Attached;
 use journal::Journal;
@@ -55,7 +57,7 @@ use store::{Left, Store};
 use wirefs_cache::Mode;
 use wirefs_carrier::{Carrier, Dial, DialError, PeerInfo};
 use wirefs_client::Attachment;
-use wirefs_fuse::{MountOptions, Session, SessionOptions, StartError, UnmountError};
+use wirefs_fuse::{MountOptions, Session, SessionOptions, StartError, TableEntry, UnmountError};
 use wirefs_op::Errno;
 use wirefs_op::message::version::SessionId;
 
@@ -132,7 +134,7 @@ pub struct Connected {
 /// # Cost
 /// The carrier's dial and 2 round trips; for a journal that was left, another dial, and what its changes take.
 pub fn connect(plan: MountPlan) -> Result<Connected, ConnectError> {
-    let store = plan.store.as_ref().and_then(Store::open);
+    let store = plan.store.as_ref().and_then(|store| Store::open(store, plan.tell));
     let carrier = plan.dial()?;
     // The session is a secret between the two: it is told to nobody else.
     let identity = engine::identity(&carrier.peer);
@@ -145,7 +147,7 @@ pub fn connect(plan: MountPlan) -> Result<Connected, ConnectError> {
     let (session, attached, left) = attach(&plan, carrier, left)?;
     let is_ahead = plan.mode.may_be_ahead();
     let journal = plan.journal.as_ref().filter(|_| is_ahead);
-    let journal = journal.and_then(|journal| Journal::begin(journal, session, &attached));
+    let journal = journal.and_then(|journal| Journal::begin(journal, session, &attached, plan.tell));
     let engine = Arc::new(Engine::new(&plan, session, &attached, store, journal));
     if let Some(left) = left {
         engine.take_over(left);
@@ -230,6 +232,9 @@ impl Connected {
         // A mount that stands tells of its connections by its status.
         let plan = MountPlan { tell: |_| {}, ..plan };
         let device = wirefs_fuse::mount(mountpoint, options)?;
+        if let Some(entry) = TableEntry::at(mountpoint) {
+            engine.note(&Holder::Mount(entry));
+        }
         let dial = Arc::clone(&plan.dial);
         let session_options = SessionOptions {
             threads: plan.threads.max(1),
@@ -291,6 +296,8 @@ impl Mounted {
     /// Waits until it is unmounted, then until what was on its way is at the server, at most as long as a caller would
     /// have waited.
     pub fn wait(self) {
+        self.session.until_gone();
+        self.engine.note(&Holder::Ending);
         let _ = self.session.join();
         let is_settled = self.engine.settle() && self.engine.settle_journal();
         self.engine.rest();

@@ -10,7 +10,8 @@ mod tests;
 pub use error::MountError;
 pub(crate) use fusermount::unmount as unmount_through_helper;
 pub use options::MountOptions;
-pub(crate) use table::{Entry as TableEntry, find as find_in_table, resolve_mountpoint};
+pub use table::Entry as TableEntry;
+pub(crate) use table::{find as find_in_table, resolve_mountpoint};
 
 use crate::device::{Device, open_device};
 use rustix::fd::{AsRawFd, OwnedFd};

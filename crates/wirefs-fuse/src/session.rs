@@ -12,7 +12,7 @@ use crate::request::{self, Body, Header, Malformed};
 use crate::{FileSystem, abi};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 use wirefs_client::call::{Answer, Call, CallId, Caller, ROOT};
 use wirefs_op::Errno;
@@ -113,6 +113,8 @@ pub struct Session {
     connection: Arc<Connection>,
     agreed: Agreed,
     threads: Vec<JoinHandle<io::Result<Ended>>>,
+    /// Gets word from each thread that learns that the mount is gone.
+    gone: mpsc::Receiver<Ended>,
 }
 
 impl Session {
@@ -132,7 +134,8 @@ impl Session {
             (Arc::new(connection), options.reads_in_turn.then(|| Arc::new(Turns::new())));
         let agreed = shake_hands(&connection, &options)?;
         connection.beliefs().agree(agreed.forgets_names, agreed.maps_unkept(), agreed.prunes());
-        let mut session = Session { connection, agreed, threads: Vec::with_capacity(threads) };
+        let (tell, gone) = mpsc::channel();
+        let mut session = Session { connection, agreed, threads: Vec::with_capacity(threads), gone };
         for lane in 0..threads {
             let server = Server {
                 connection: Arc::clone(&session.connection),
@@ -141,9 +144,15 @@ impl Session {
                 file_system: Arc::clone(&file_system),
                 agreed,
             };
+            let tell = tell.clone();
+            let serve = move || {
+                server.serve().inspect(|ended| {
+                    let _unheard = tell.send(*ended);
+                })
+            };
             let thread = thread::Builder::new()
                 .name(format!("wirefs-fuse-{lane}"))
-                .spawn(move || server.serve())
+                .spawn(serve)
                 .map_err(StartError::Thread)?;
             session.threads.push(thread);
         }
@@ -160,7 +169,13 @@ impl Session {
         Notifier::new(Arc::downgrade(&self.connection))
     }
 
-    /// Waits until the mount is gone.
+    /// Waits until the mount is gone. Calls may still be under way in threads.
+    pub fn until_gone(&self) {
+        // Nobody is left to tell where reading failed in all threads.
+        let _ended = self.gone.recv();
+    }
+
+    /// Waits until the mount is gone, and no thread serves it any more.
     ///
     /// # Errors
     /// When reading requests failed in a thread. The others went on.

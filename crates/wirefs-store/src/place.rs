@@ -5,18 +5,31 @@ use crate::sum;
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use std::fs::{DirBuilder, File};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// The file that says who the server is that the contents are from.
 const SERVER: &str = "server";
 
+/// A note is shorter than this, in bytes.
+const NOTE_BYTES_MAX: usize = 4096;
+/// The file that is locked.
+pub const LOCK: &str = "lock";
+
 /// Why a directory cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum PlaceError {
     /// Another mount uses it.
-    #[error("another mount of the same source uses {0}")]
-    Busy(PathBuf),
+    #[error("another mount of the same source uses {dir}")]
+    Busy {
+        /// The directory.
+        dir: PathBuf,
+        /// The last note of the mount that uses it; empty: none yet.
+        note: Vec<u8>,
+    },
+    /// The mount that used it has removed it in this moment: the next try makes it anew.
+    #[error("{0} was removed meanwhile")]
+    Removed(PathBuf),
     /// Others could write there.
     #[error("{0} is not a directory that only this user can change")]
     Foreign(PathBuf),
@@ -51,14 +64,34 @@ impl Place {
         if !found.is_dir() || found.uid() != ours || found.mode() & 0o077 != 0 {
             return Err(PlaceError::Foreign(dir.to_path_buf()));
         }
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let lock = rustix::fs::open(dir.join("lock"), flags, Mode::RUSR | Mode::WUSR)
-            .map_err(|errno| system(errno.into()))?;
+        let lock = open_lock(dir).map_err(system)?;
         match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Place { dir: dir.to_path_buf(), lock: File::from(lock) }),
-            Err(rustix::io::Errno::WOULDBLOCK) => Err(PlaceError::Busy(dir.to_path_buf())),
+            Ok(()) if !is_in_place(&lock, dir) => Err(PlaceError::Removed(dir.to_path_buf())),
+            Ok(()) => {
+                lock.set_len(0).map_err(system)?;
+                Ok(Place { dir: dir.to_path_buf(), lock })
+            }
+            Err(rustix::io::Errno::WOULDBLOCK) => {
+                let mut note = vec![0; NOTE_BYTES_MAX];
+                let count = lock.read_at(&mut note, 0).unwrap_or(0);
+                note.truncate(note.iter().take(count).position(|&byte| byte == 0).unwrap_or(0));
+                Err(PlaceError::Busy { dir: dir.to_path_buf(), note })
+            }
             Err(errno) => Err(system(errno.into())),
         }
+    }
+
+    /// Leaves a note in the lock's file, in place of the one before, for those who find the directory in use.
+    ///
+    /// # Errors
+    /// The note is too long, or the disk is full, or worse.
+    pub fn note(&self, note: &[u8]) -> io::Result<()> {
+        if note.len() >= NOTE_BYTES_MAX {
+            return Err(rustix::io::Errno::MSGSIZE.into());
+        }
+        // One write, up to a zero: nobody finds none in between.
+        self.lock.write_all_at(&[note, &[0]].concat(), 0)?;
+        self.lock.set_len(note.len() as u64 + 1)
     }
 
     /// The directory.
@@ -134,6 +167,18 @@ impl Place {
     fn settle(&self) -> io::Result<()> {
         File::open(&self.dir)?.sync_all()
     }
+}
+
+fn open_lock(dir: &Path) -> io::Result<File> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(File::from(rustix::fs::open(dir.join(LOCK), flags, Mode::RUSR | Mode::WUSR)?))
+}
+
+/// Whether the next one finds this very file: a holder that ends may have removed it with the directory.
+fn is_in_place(lock: &File, dir: &Path) -> bool {
+    let of = |found: std::fs::Metadata| (found.dev(), found.ino());
+    let there = std::fs::symlink_metadata(dir.join(LOCK)).map(of);
+    lock.metadata().map(of).is_ok_and(|ours| there.is_ok_and(|there| there == ours))
 }
 
 /// Makes an empty file for this user alone.

@@ -150,6 +150,9 @@ fn plan(chosen: &Chosen, dial: Arc<dyn Dial>, path: Vec<u8>) -> MountPlan {
 /// Tells a person what the mount waits for.
 fn tell_wait(waits: Waits) {
     let what = match waits {
+        Waits::Ending => {
+            "until an earlier mount of this directory, which is unmounted, has sent its changes; it is waited for up to 30 s"
+        }
         Waits::Connection => "for a connection to the server",
         Waits::Answer => "for the server to answer",
         Waits::Tree => {

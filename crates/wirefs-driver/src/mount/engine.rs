@@ -6,6 +6,7 @@ use super::MountPlan;
 use super::clock::Clock;
 use super::data::DataLink;
 use super::dropping::{Awaited, Dropped, Errands};
+use super::ending::Holder;
 use super::handshake::Attached;
 use super::journal::{FsyncWaits, Journal, Late};
 use super::notices::{Notice, Notices};
@@ -426,6 +427,16 @@ impl Engine {
     /// The mount has ended: others need not ask it before they change something.
     pub(super) fn rest(&self) {
         self.drive(|state, now| state.client.rest(now));
+    }
+
+    /// Tells the next mount of the same source how far this one is.
+    pub(super) fn note(&self, holder: &Holder) {
+        if let Some(store) = &self.store {
+            store.note(holder);
+        }
+        if let Some(journal) = &self.journal {
+            journal.note_holder(holder);
+        }
     }
 
     /// The mount is stopped: leaves what it knew for the next one.

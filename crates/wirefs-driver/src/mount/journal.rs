@@ -28,8 +28,10 @@ pub(super) use recover::recover_all;
 pub use recover::{Brought, Progress, Recovered, Stays};
 pub(super) use redo::Begun;
 
+use super::ending::{Holder, once_it_has_ended};
 use super::engine::Shared;
 use super::handshake::Attached;
+use super::slow::Waits;
 use disk::Local;
 use group::{Group, Point, Syncing};
 use late::{Queue, Work};
@@ -97,7 +99,12 @@ pub(super) struct Journal {
 
 impl Journal {
     /// Begins a journal for a session. Without it a mount works as well: why there is none is told in a line.
-    pub(super) fn begin(plan: &JournalPlan, session: SessionId, attached: &Attached) -> Option<Journal> {
+    pub(super) fn begin(
+        plan: &JournalPlan,
+        session: SessionId,
+        attached: &Attached,
+        tell_wait: fn(Waits),
+    ) -> Option<Journal> {
         if !plan.keeps {
             return None;
         }
@@ -115,7 +122,7 @@ impl Journal {
         };
         let name = plan.name(peer);
         let refused = Quarantine::new(plan.quarantine_of(&name, session), plan.source.clone());
-        let claim = Claim::take(&dir).map_err(|error| error.to_string());
+        let claim = once_it_has_ended(tell_wait, || Claim::take(&dir)).map_err(|error| error.to_string());
         let begun = claim.and_then(|claim| {
             let group = Syncing::start(Local(dir.clone())).map_err(|error| error.to_string())?;
             let writer = Writer::begin(claim, header, &group).map_err(|error| error.to_string())?;
@@ -136,6 +143,13 @@ impl Journal {
                 tell(&format!("no journal is kept, so changes are done when the server has them: {error}"));
                 None
             }
+        }
+    }
+
+    /// Tells the next mount how far this one is.
+    pub(super) fn note_holder(&self, holder: &Holder) {
+        if let Some(writer) = self.writer().as_ref() {
+            writer.note_holder(holder);
         }
     }
 

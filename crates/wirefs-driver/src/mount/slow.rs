@@ -9,6 +9,8 @@ const AFTER: Duration = Duration::from_secs(1);
 /// The step that making a mount waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waits {
+    /// An earlier mount of the source that is unmounted, and still sends.
+    Ending,
     /// A connection to the server.
     Connection,
     /// The server's first answer.

@@ -5,7 +5,9 @@
 
 mod queue;
 
+use super::ending::{Holder, once_it_has_ended};
 use super::engine::Shared;
+use super::slow::Waits;
 use bytes::Bytes;
 use queue::{Job, Queue};
 use std::io;
@@ -63,8 +65,9 @@ pub(super) struct Store {
 
 impl Store {
     /// Opens the directory. Without it a mount works as well: why it cannot be used is told in a line.
-    pub(super) fn open(plan: &StorePlan) -> Option<Store> {
-        let opened = Place::open(&plan.dir).map_err(|error| error.to_string()).and_then(|place| {
+    pub(super) fn open(plan: &StorePlan, tell_wait: fn(Waits)) -> Option<Store> {
+        let opened = once_it_has_ended(tell_wait, || Place::open(&plan.dir));
+        let opened = opened.map_err(|error| error.to_string()).and_then(|place| {
             let contents = Contents::open(place.dir(), plan.contents_bytes_max);
             contents.map(|contents| (place, contents)).map_err(|error| error.to_string())
         });
@@ -100,6 +103,12 @@ impl Store {
             tell(&format!("nothing is kept on disk: {error}"));
             self.is_full.store(true, Ordering::SeqCst);
         }
+    }
+
+    /// Tells the next mount how far this one is.
+    pub(super) fn note(&self, holder: &Holder) {
+        // Where that cannot be written, the next mount does without the directory until this process has ended.
+        let _unsaid = self.place.note(&holder.encode());
     }
 
     /// Takes what an earlier mount left, if it was left by one of the server that is `identity`.

@@ -7,11 +7,27 @@ use std::path::{Path, PathBuf};
 
 /// A FUSE mount as the table has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Entry {
+pub struct Entry {
     /// The minor device number, by which the kernel names the connection.
-    pub(crate) minor: u32,
+    pub minor: u32,
     /// What is mounted.
-    pub(crate) source: String,
+    pub source: String,
+}
+
+impl Entry {
+    /// The FUSE mount that is uppermost at `mountpoint`; `None`: there is none. Asks the mount nothing.
+    pub fn at(mountpoint: &Path) -> Option<Entry> {
+        find(mountpoint).ok().flatten()
+    }
+
+    /// Whether it is mounted anywhere that this process sees. The kernel gives the numbers of mounts that are gone to others.
+    pub fn is_mounted(&self) -> bool {
+        std::fs::read("/proc/self/mountinfo").is_ok_and(|table| self.is_in(&table))
+    }
+
+    pub(super) fn is_in(&self, table: &[u8]) -> bool {
+        table.split(|&byte| byte == b'\n').filter_map(parse).any(|(_, entry)| entry.as_ref() == Some(self))
+    }
 }
 
 /// The FUSE mount that is uppermost at `mountpoint`.

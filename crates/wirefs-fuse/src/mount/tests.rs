@@ -27,6 +27,14 @@ fn the_table_finds_the_uppermost_fuse_mount() {
 }
 
 #[test]
+fn a_mount_is_in_the_table_by_its_number_and_its_source() {
+    let is_in = |minor, source: &str| TableEntry { minor, source: source.to_owned() }.is_in(TABLE);
+    assert!(is_in(33, "host:/a\\b") && is_in(35, "under"));
+    assert!(!is_in(33, "under"), "the number is another's now");
+    assert!(!is_in(36, "over"), "no FUSE");
+}
+
+#[test]
 fn a_mountpoint_is_resolved_without_looking_at_it() {
     assert_eq!(resolve_mountpoint(Path::new("/proc/./self/..//absent/")).ok(), Some("/proc/absent".into()));
     assert_eq!(resolve_mountpoint(Path::new("/")).ok(), Some("/".into()));

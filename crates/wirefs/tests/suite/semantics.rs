@@ -374,3 +374,28 @@ fn inode_flags_are_not_offered() {
     world.wirefs(&["mount", &world.url(), "mnt"]).succeeds();
     assert_eq!(rustix::fs::ioctl_getflags(&edit(&world, "mnt/a")), Err(Errno::NOTTY));
 }
+
+// S-26
+#[test]
+fn a_mount_waits_for_the_one_before_it_that_is_unmounted_and_still_sends() {
+    let world = World::new();
+    let server = world.serve(&["--listen", &world.url()]);
+    world.wirefs(&["mount", "--deadline", "60s", &world.url(), "mnt"]).succeeds();
+    world.write("mnt/a", "");
+    world.wirefs(&["sync", "mnt"]).succeeds();
+    server.kill(Signal::STOP);
+    world.write("mnt/a", "written and closed");
+    // As umount(8) does: the kernel does not wait for the process that serves the mount.
+    rustix::mount::unmount(world.path("mnt"), UnmountFlags::empty()).unwrap();
+    let mut command = world.command(crate::world::WIREFS);
+    let mut mounting = command.args(["mount", &world.url(), "mnt"]).stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = std::io::BufReader::new(mounting.stderr.take().unwrap());
+    let mut line = String::new();
+    said.read_line(&mut line).unwrap();
+    assert!(line.contains("waiting until an earlier mount of this directory"), "{line}");
+    server.kill(Signal::CONT);
+    assert!(mounting.wait().unwrap().success());
+    assert_eq!(world.read("export/a"), "written and closed");
+    assert_ne!(world.status()["cache"]["disk"], serde_json::Value::Null, "what is known is kept on disk");
+    world.wirefs(&["umount", "mnt"]).succeeds();
+}

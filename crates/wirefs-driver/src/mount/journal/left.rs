@@ -2,6 +2,8 @@
 
 use super::kernel_run;
 use super::place::{Claim, directories, segments};
+use crate::mount::ending::once_it_has_ended;
+use crate::mount::slow::Waits;
 use bytes::Bytes;
 use std::fs::File;
 use std::io::{self, Read};
@@ -69,7 +71,7 @@ fn look(dir: &Path) -> Option<LeftJournal> {
     let claim = Claim::take(dir).map(drop);
     let state = match claim.map_err(LeftError::from).and_then(|()| Left::own(dir)) {
         Ok(left) => left.state(),
-        Err(LeftError::Place(PlaceError::Busy(_))) => LeftState::InUse,
+        Err(LeftError::Place(PlaceError::Busy { .. })) => LeftState::InUse,
         Err(_) if !segments(dir).is_ok_and(|segments| !segments.is_empty()) => return None,
         Err(error) => LeftState::Unreadable(error.to_string()),
     };
@@ -96,16 +98,18 @@ pub(super) struct Left {
 }
 
 impl Left {
-    /// `None`: a mount uses it, or somebody has just done with it.
-    pub(super) fn open(dir: &Path) -> Result<Option<Left>, LeftError> {
+    /// Waits for a mount that is unmounted and about to end. `None`: a mount uses it, or somebody has just done with it.
+    pub(super) fn open(dir: &Path, tell: fn(Waits)) -> Result<Option<Left>, LeftError> {
         for _ in 0..LOOKS_MAX {
-            match Claim::take(dir) {
+            match once_it_has_ended(tell, || Claim::take(dir)) {
                 Ok(claim) if segments(dir)?.is_empty() => {
                     claim.remove()?;
                     return Ok(None);
                 }
                 Ok(claim) => return Ok(Some(Left { claim: Some(claim), ..Left::own(dir)? })),
-                Err(PlaceError::Busy(_)) => std::thread::sleep(LOOK_MAX),
+                // A mount leaves a note there once it is made.
+                Err(PlaceError::Busy { note, .. }) if !note.is_empty() => return Ok(None),
+                Err(PlaceError::Busy { .. }) => std::thread::sleep(LOOK_MAX),
                 Err(error) => return Err(error.into()),
             }
         }

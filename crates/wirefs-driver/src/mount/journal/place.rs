@@ -9,13 +9,14 @@
 use super::decided;
 use super::left::journals_of;
 use super::recover::Progress;
+use crate::mount::ending::Holder;
 use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use wirefs_carrier::PeerInfo;
 use wirefs_op::message::version::SessionId;
-use wirefs_store::place::{Place, PlaceError, name_of};
+use wirefs_store::place::{LOCK, Place, PlaceError, name_of};
 
 const EXTENSION: &str = "journal";
 
@@ -117,6 +118,12 @@ impl Claim {
         self.place.dir()
     }
 
+    /// Tells the next mount how far this one is.
+    pub(super) fn note(&self, holder: &Holder) {
+        // Where that cannot be written, the next mount leaves the journal to the one after it.
+        let _unsaid = self.place.note(&holder.encode());
+    }
+
     /// Removes all of it: nothing in it is needed any more.
     ///
     /// # Errors
@@ -128,7 +135,7 @@ impl Claim {
         }
         let dir = self.dir();
         decided::forget(dir);
-        std::fs::remove_file(dir.join("lock"))?;
+        std::fs::remove_file(dir.join(LOCK))?;
         std::fs::remove_dir(dir)?;
         // Other sessions may be there.
         let _in_use = dir.parent().map(std::fs::remove_dir);

@@ -157,7 +157,7 @@ pub(in crate::mount) fn recover_all(
     let peer = carrier.peer.clone();
     let mut all = RecoveredAll { journals: Vec::new(), carrier: Some(carrier), stay: Vec::new() };
     for dir in journals_of(&journal.source_dir(&peer)) {
-        let left = match Left::open(&dir) {
+        let left = match Left::open(&dir, plan.tell) {
             Ok(Some(left)) => left,
             // Another mount of the same source.
             Ok(None) => continue,

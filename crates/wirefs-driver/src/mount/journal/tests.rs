@@ -70,7 +70,7 @@ impl Stage {
         let session = SessionId([session; 16]);
         let carrier = plan.dial.dial().unwrap();
         let attached = crate::mount::handshake::shake_hands(carrier, session, &plan).unwrap();
-        Journal::begin(&self.journal_plan(), session, &attached).expect("a journal")
+        Journal::begin(&self.journal_plan(), session, &attached, |_| {}).expect("a journal")
     }
 
     /// A journal with these changes, whose process is gone.

@@ -3,6 +3,7 @@
 use super::disk::is_full;
 use super::group::Group;
 use super::place::{Claim, segments};
+use crate::mount::ending::Holder;
 use bytes::Bytes;
 use std::fs::File;
 use std::io::{self, IoSlice, Write};
@@ -103,6 +104,11 @@ impl Writer {
             alone: None,
             seen: 0,
         })
+    }
+
+    /// Tells the next mount how far this one is.
+    pub(super) fn note_holder(&self, holder: &Holder) {
+        self.claim.note(holder);
     }
 
     pub(super) fn record(&mut self, number: u64, frame: Frame, group: &Group) -> Result<(), AppendError> {

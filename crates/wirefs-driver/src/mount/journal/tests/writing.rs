@@ -57,7 +57,7 @@ fn two_processes_never_use_one_journal() {
     let carrier = plan.dial.dial().unwrap();
     let session = SessionId([1; 16]);
     let attached = crate::mount::handshake::shake_hands(carrier, session, &plan).unwrap();
-    assert!(Journal::begin(&stage.journal_plan(), session, &attached).is_none());
+    assert!(Journal::begin(&stage.journal_plan(), session, &attached, |_| {}).is_none());
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn what_was_noted_in_a_segment_that_goes_is_still_known() {
     let dir = stage.only_journal();
     assert!(!segment(&dir, 1).exists() && segment(&dir, 2).exists());
     drop(journal);
-    let left = left::Left::open(&dir).unwrap().expect("nobody uses it");
+    let left = left::Left::open(&dir, |_| {}).unwrap().expect("nobody uses it");
     assert!(left.survey.is_of_one_alone());
     assert_eq!((left.survey.answered, left.survey.seen), (140, 5_000_000_000));
 }
