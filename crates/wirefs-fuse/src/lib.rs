@@ -56,7 +56,7 @@ mod unmount;
 pub use answer::Expects;
 pub use device::Device;
 pub use init::{Agreed, Offer};
-pub use mount::{MountError, MountOptions, TableEntry, mount};
+pub use mount::{MountError, MountOptions, RemountError, TableEntry, is_read_only, mount, remount};
 pub use notifier::Notifier;
 pub use reading::{Reading, before_waiting};
 pub use reply::Reply;

@@ -3,6 +3,7 @@
 mod error;
 mod fusermount;
 mod options;
+mod remount;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -10,7 +11,8 @@ mod tests;
 pub use error::MountError;
 pub(crate) use fusermount::unmount as unmount_through_helper;
 pub use options::MountOptions;
-pub use table::Entry as TableEntry;
+pub use remount::{RemountError, remount};
+pub use table::{Entry as TableEntry, is_read_only};
 pub(crate) use table::{find as find_in_table, resolve_mountpoint};
 
 use crate::device::{Device, open_device};

@@ -42,6 +42,12 @@ pub(crate) fn run_origin(
     words: &[std::ffi::OsString],
     origin: Origin,
 ) -> Result<ExitCode> {
+    if let Some(flags) = chosen::remounted(arguments)? {
+        if !arguments.fake {
+            wirefs_fuse::remount(&arguments.mountpoint, &flags)?;
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
     let mut chosen = Chosen::of(arguments)?;
     // No server stands in between to check rights.
     chosen.default_permissions |= origin.is_here();
@@ -57,7 +63,7 @@ pub(crate) fn run_origin(
     greet(connected.peer());
     let constants = Constants {
         source: arguments.source.to_string_lossy().into_owned(),
-        read_only: chosen.read_only || connected.attachment().read_only,
+        read_only: connected.attachment().read_only,
         cache_bytes_max: chosen.cache_bytes_max,
     };
     let mounted = mount(connected, &stage, &mountpoint, &chosen, &constants.source)?;

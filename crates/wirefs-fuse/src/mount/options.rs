@@ -53,7 +53,7 @@ pub(super) struct Split {
 }
 
 /// Options that the kernel takes as flags: name, flag, whether it sets it.
-const FLAGS: [(&str, MountFlags, bool); 20] = [
+pub(super) const FLAGS: [(&str, MountFlags, bool); 20] = [
     ("ro", MountFlags::RDONLY, true),
     ("rw", MountFlags::RDONLY, false),
     ("nosuid", MountFlags::NOSUID, true),

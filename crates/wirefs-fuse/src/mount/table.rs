@@ -56,6 +56,32 @@ fn parse(line: &[u8]) -> Option<(PathBuf, Option<Entry>)> {
     Some((mountpoint, fuse.then_some(Entry { minor, source })))
 }
 
+/// The flags of the FUSE mount that is uppermost at a mountpoint, those of the mount and of its file system, as the table names them.
+/// Read-only is what the mount is, since its file system may be mounted elsewhere too.
+pub(super) fn flags_at(table: &[u8], mountpoint: &Path) -> Option<Vec<String>> {
+    let lines = table.split(|&byte| byte == b'\n');
+    let (line, (_, entry)) = lines
+        .rev()
+        .filter_map(|line| Some((line, parse(line)?)))
+        .find(|(_, (path, _))| path == mountpoint)?;
+    entry?;
+    let words = |field: Option<&[u8]>| {
+        let text = String::from_utf8_lossy(field.unwrap_or_default()).into_owned();
+        text.split(',').map(str::to_owned).collect::<Vec<_>>()
+    };
+    let mut fields = line.split(|&byte| byte == b' ');
+    let of_mount = words(fields.nth(5));
+    let of_system = words(fields.skip_while(|field| *field != b"-").nth(3));
+    Some(of_system.into_iter().chain(of_mount).collect())
+}
+
+/// Whether the FUSE mount that is uppermost at `mountpoint` is read-only; `None`: there is none. Asks the mount nothing.
+pub fn is_read_only(mountpoint: &Path) -> Option<bool> {
+    let mountpoint = resolve_mountpoint(mountpoint).ok()?;
+    let flags = flags_at(&std::fs::read("/proc/self/mountinfo").ok()?, &mountpoint)?;
+    Some(flags.iter().any(|flag| flag == "ro"))
+}
+
 /// Space, tab, newline, backslash and `#` stand as `\` and three octal digits.
 fn unescape(field: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(field.len());

@@ -35,6 +35,19 @@ fn a_mount_is_in_the_table_by_its_number_and_its_source() {
 }
 
 #[test]
+fn a_remount_changes_what_it_names_and_keeps_the_rest() {
+    let line = b"60 22 0:41 / /mnt/r rw,nosuid,nodev,noatime - fuse.wirefs host: rw,sync,user_id=0";
+    let present = table::flags_at(line, Path::new("/mnt/r")).unwrap();
+    assert_eq!(table::flags_at(TABLE, Path::new("/mnt/fused")), None);
+    let changed = |options: &[&str]| {
+        remount::changed(&present, &options.iter().map(|&option| option.to_owned()).collect::<Vec<_>>())
+    };
+    let kept = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::SYNCHRONOUS;
+    assert_eq!(changed(&["remount", "ro", "mode=strict"]), kept | MountFlags::NOATIME | MountFlags::RDONLY);
+    assert_eq!(changed(&["rw", "atime", "noexec", "dev", "suid"]), kept | MountFlags::NOEXEC);
+}
+
+#[test]
 fn a_mountpoint_is_resolved_without_looking_at_it() {
     assert_eq!(resolve_mountpoint(Path::new("/proc/./self/..//absent/")).ok(), Some("/proc/absent".into()));
     assert_eq!(resolve_mountpoint(Path::new("/")).ok(), Some("/".into()));

@@ -46,7 +46,7 @@ const FOR_KERNEL: [&str; 16] = [
 ];
 /// What is told of an option that nobody knows.
 const KNOWN: &str = "ro rw suid nosuid dev nodev exec noexec allow_other default_permissions mode= deadline= hard cache= \
-                     cache_size= no_cache no_prefetch journal no_journal fsync= threads= connections= identity= known_hosts= ssh_command= port= uid= gid= fsname=, flags such as noatime, \
+                     cache_size= no_cache no_prefetch journal no_journal fsync= threads= connections= identity= known_hosts= ssh_command= port= uid= gid= fsname= remount, flags such as noatime, \
                      and _netdev noauto user nofail x-…";
 
 /// What the user chose.
@@ -111,6 +111,23 @@ impl Default for Chosen {
             extra: Vec::new(),
         }
     }
+}
+
+/// The flags that a mount which stands is to have; `None`: a mount is to be made.
+///
+/// # Errors
+/// As [`Chosen::of`].
+pub(super) fn remounted(arguments: &arguments::Mount) -> Result<Option<Vec<String>>> {
+    let options: Vec<String> = arguments.options.iter().flat_map(|list| split(list)).collect();
+    if !options.iter().any(|option| option == "remount") {
+        return Ok(None);
+    }
+    let mut chosen = Chosen::default();
+    // mount(8) repeats what the kernel shows of the mount.
+    let shown =
+        |option: &&String| ["user_id=", "group_id=", "max_read="].iter().any(|name| option.starts_with(name));
+    options.iter().filter(|option| !shown(option)).try_for_each(|option| chosen.take(option))?;
+    Ok(Some(options))
 }
 
 impl Chosen {
@@ -181,7 +198,8 @@ impl Chosen {
     /// Whether there is such an option.
     fn take_flag(&mut self, name: &str) -> bool {
         match name {
-            "" => {}
+            // What it asks for has been done where it counts.
+            "" | "remount" => {}
             "ro" => self.read_only = true,
             "rw" => self.read_only = false,
             "suid" => self.suid = true,

@@ -15,7 +15,7 @@ use super::path::Path;
 pub(crate) struct Constants {
     /// As the user wrote it.
     pub(crate) source: String,
-    /// Whether changes are refused, by the mount or by the server.
+    /// Whether the server refuses changes.
     pub(crate) read_only: bool,
     /// Memory for names and contents, in bytes, at most.
     pub(crate) cache_bytes_max: usize,
@@ -283,7 +283,8 @@ impl Report {
             mounted_for_ms: ms(*up_for),
             rtt_us: snapshot.rtt.map(|rtt| u64::try_from(rtt.as_micros()).unwrap_or(u64::MAX)),
             mode: mode.to_string(),
-            read_only: constants.read_only,
+            // By the mount or by the server.
+            read_only: constants.read_only || wirefs_fuse::is_read_only(mountpoint).unwrap_or(false),
             deadline_ms: deadline.map(ms),
             calls: counters.calls,
             calls_waiting: snapshot.calls_waiting as u64,
