@@ -8,6 +8,8 @@ pub(crate) use path::Path;
 pub(crate) use report::{Constants, Report};
 pub(crate) use table::{bytes, span};
 
+use std::path::PathBuf;
+
 use anyhow::Result;
 
 use crate::arguments;
@@ -28,6 +30,10 @@ pub(crate) fn run(arguments: &arguments::Status) -> Result<()> {
 }
 
 fn one(path: &std::path::Path, json: bool) -> Result<()> {
+    if let Some(place) = mountpoint::resolve(path).ok().and_then(|resolved| Place::of(&resolved)) {
+        say!("{}", place.told(json)?);
+        return Ok(());
+    }
     let mut line = connect(path)?;
     let report = ask(&mut line).map_err(|error| {
         failure(
@@ -62,13 +68,7 @@ fn all(json: bool) -> Result<()> {
     let mut silent = mountpoint::mounted();
     silent.retain(|(path, _)| !reports.iter().any(|report| std::path::Path::new(&report.mountpoint) == path));
     // What a node of this user mounted for others is told above, where it is in use.
-    let nets: Vec<std::path::PathBuf> = match crate::node::is_here() {
-        true => silent.iter().filter(|(_, source)| source == NET).map(|(path, _)| path.clone()).collect(),
-        false => Vec::new(),
-    };
-    let gates = crate::places::runtime_dirs().into_iter().map(|dir| dir.join("net"));
-    let ours: Vec<std::path::PathBuf> =
-        if nets.is_empty() { nets } else { nets.into_iter().chain(gates).collect() };
+    let ours = places_of_nodes();
     silent.retain(|(path, _)| !ours.iter().any(|place| path.starts_with(place)));
     for (path, source) in &silent {
         say!(
@@ -81,6 +81,47 @@ fn all(json: bool) -> Result<()> {
         say!("nothing is mounted; `wirefs mount SOURCE MOUNTPOINT` mounts a directory");
     }
     Ok(())
+}
+
+/// Where this user's node has other nodes: their directory, and where each is mounted once it is used. None: there is no node.
+fn places_of_nodes() -> Vec<PathBuf> {
+    let mut places: Vec<PathBuf> =
+        mountpoint::mounted().into_iter().filter(|(_, source)| source == NET).map(|(path, _)| path).collect();
+    if places.is_empty() || !crate::node::is_here() {
+        return Vec::new();
+    }
+    places.extend(crate::places::runtime_dirs().into_iter().map(|dir| dir.join("net")));
+    places
+}
+
+/// A place that this user's node serves, whose process has no line for it alone.
+enum Place {
+    /// The directory of nodes.
+    Nodes,
+    /// A node, by its name, or something below it.
+    Node(String),
+}
+
+impl Place {
+    fn of(resolved: &std::path::Path) -> Option<Place> {
+        places_of_nodes().iter().find_map(|place| Place::below(place, resolved))
+    }
+
+    fn below(place: &std::path::Path, resolved: &std::path::Path) -> Option<Place> {
+        let below = resolved.strip_prefix(place).ok()?;
+        Some(match below.components().next() {
+            Some(name) => Place::Node(name.as_os_str().to_string_lossy().into_owned()),
+            None => Place::Nodes,
+        })
+    }
+
+    /// What the node says of it.
+    fn told(&self, json: bool) -> Result<String> {
+        match self {
+            Place::Nodes => crate::node::list::of_all(json),
+            Place::Node(name) => crate::node::list::of_one(name, json),
+        }
+    }
 }
 
 fn ask(line: &mut Line) -> std::io::Result<Report> {
@@ -106,6 +147,15 @@ pub(crate) fn connect(path: &std::path::Path) -> Result<Line> {
         )
     })?;
     control::find(&resolved).ok_or_else(|| {
+        if Place::of(&resolved).is_some() {
+            return failure(
+                format!("{} is served by this user's node, together with all others", path.display()),
+                format!(
+                    "`wirefs status {}` shows it; `wirefs node down` brings what was written to all nodes",
+                    path.display()
+                ),
+            );
+        }
         let is_mounted = mountpoint::mounted().iter().any(|(known, _)| *known == resolved);
         if is_mounted {
             failure(
@@ -122,4 +172,23 @@ pub(crate) fn connect(path: &std::path::Path) -> Result<Line> {
             )
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path as FilePath;
+
+    #[test]
+    fn a_place_below_the_directory_of_nodes_is_the_node_of_that_name() {
+        let of = |path| match Place::below(FilePath::new("/run/wirefs/net"), FilePath::new(path)) {
+            Some(Place::Node(name)) => name,
+            Some(Place::Nodes) => "/".to_owned(),
+            None => String::new(),
+        };
+        let found =
+            ["/run/wirefs/net/two", "/run/wirefs/net/two/dir", "/run/wirefs/net", "/run/wirefs/network/x"]
+                .map(of);
+        assert_eq!(found, ["two", "two", "/", ""]);
+    }
 }

@@ -11,6 +11,7 @@ use wirefs_node::Liveness;
 
 use super::control::Asked;
 use crate::arguments;
+use crate::failure::failure;
 use crate::status::{Path, bytes, span};
 use crate::terminal::say;
 
@@ -169,6 +170,39 @@ fn hardware(bytes: [u8; 6]) -> String {
 pub(crate) fn reached() -> Vec<String> {
     let nodes = super::control::NodeLine::find().and_then(|mut line| line.list().ok()).unwrap_or_default();
     nodes.iter().filter_map(Listed::reached).collect()
+}
+
+/// All nodes that were reached, as `wirefs status` shows them; in JSON all nodes.
+///
+/// # Errors
+/// The node does not answer.
+pub(crate) fn of_all(json: bool) -> Result<String> {
+    let nodes = super::find()?.list().context("the node does not answer")?;
+    if json {
+        return Ok(serde_json::to_string_pretty(&nodes)?);
+    }
+    let lines: Vec<String> = nodes.iter().filter_map(Listed::reached).collect();
+    Ok(match lines.is_empty() {
+        true => "no node was reached yet; `wirefs node list` shows all".to_owned(),
+        false => lines.join("\n"),
+    })
+}
+
+/// One node, however it is reached.
+///
+/// # Errors
+/// The node does not answer, or knows none of this name.
+pub(crate) fn of_one(name: &str, json: bool) -> Result<String> {
+    let nodes = super::find()?.list().context("the node does not answer")?;
+    let node = nodes.iter().find(|node| node.name == name && !node.name_taken);
+    let node =
+        node.ok_or_else(|| failure(format!("no node has the name {name}"), "`wirefs node list` shows all"))?;
+    if json {
+        return Ok(serde_json::to_string_pretty(node)?);
+    }
+    let unreached =
+        || format!("  {}: {}, not reached yet; it is dialed when it is first used", node.name, node.state);
+    Ok(node.reached().unwrap_or_else(unreached))
 }
 
 /// Prints who is there, once or whenever it changes.

@@ -75,6 +75,12 @@ fn a_node_that_was_named_as_a_peer_is_found_and_both_are_listed() {
     wait_for("the other's file", || {
         std::fs::read_to_string(worlds[0].path("mnt/two/file")).is_ok_and(|text| text == "of two\n")
     });
+    let text = worlds[0].wirefs(&["status", "mnt/two"]).succeeds();
+    assert!(text.contains("two: alive, over tcp+tls"), "{text}");
+    assert!(worlds[0].wirefs(&["status", "mnt"]).succeeds().contains("two: alive"));
+    assert_eq!(worlds[0].status_of("mnt/two")["name"], "two");
+    let text = worlds[0].wirefs(&["sync", "mnt/two"]).fails_with(&["served by this user's node"]);
+    assert!(!text.contains("umount -f"), "{text}");
 }
 
 #[test]
