@@ -3,6 +3,7 @@
 
 mod cut;
 mod disk;
+mod frozen;
 mod refused;
 mod standing;
 
