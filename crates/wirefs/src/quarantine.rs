@@ -1,5 +1,9 @@
 //! `wirefs quarantine`: what servers refused after it was told to be done.
 
+mod files;
+
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -35,7 +39,10 @@ pub(crate) fn run(arguments: &Quarantine) -> Result<()> {
             show(named(&kept, change)?);
             Ok(())
         }
-        QuarantineAction::Take { change, file } => take(named(&kept, change)?, file),
+        QuarantineAction::Take { change, file } => match of_file(&kept, change)? {
+            writes if writes.is_empty() => take(named(&kept, change)?, file),
+            writes => take_all(&writes, file),
+        },
         QuarantineAction::Drop { change: Some(change), .. } => discard(named(&kept, change)?),
         QuarantineAction::Drop { change: None, .. } => kept.iter().try_for_each(discard),
     }
@@ -48,9 +55,7 @@ fn list(kept: &[KeptChange], json: bool) -> Result<()> {
     } else if kept.is_empty() {
         say!("no server has refused anything that was told to be done");
     } else {
-        for KeptChange { id, source, path, what, why, .. } in kept {
-            say!("{id}  {source} {path}: {what}: {why}");
-        }
+        files::groups(kept).iter().for_each(|group| say!("{}", group.line()));
     }
     Ok(())
 }
@@ -74,6 +79,43 @@ fn take(change: &KeptChange, file: &Path) -> Result<()> {
         bytes(taken),
         file.display(),
         change.id
+    );
+    Ok(())
+}
+
+/// All that was to be written to the file of this name, in the order in which it was written. None: it is no file's name.
+///
+/// # Errors
+/// Several mounts wrote a file of this name: nobody knows in which order.
+fn of_file<'a>(kept: &'a [KeptChange], path: &str) -> Result<Vec<&'a KeptChange>> {
+    let writes: Vec<&KeptChange> =
+        kept.iter().filter(|change| change.path == path && change.bytes > 0).collect();
+    let sessions =
+        writes.windows(2).all(|two| matches!(two, [one, other] if one.session() == other.session()));
+    if !sessions {
+        return Err(failure(
+            format!("several mounts have written to {path}"),
+            "name one of the changes that `wirefs quarantine list --json` shows",
+        ));
+    }
+    Ok(writes)
+}
+
+/// Puts all writes where they belong in a file that is not there yet. The changes stay.
+fn take_all(writes: &[&KeptChange], file: &Path) -> Result<()> {
+    let cannot = || format!("cannot write to {}", file.display());
+    let mut to =
+        OpenOptions::new().write(true).create_new(true).mode(0o600).open(file).with_context(cannot)?;
+    let mut taken = 0;
+    for change in writes {
+        taken += change.put(&mut to).with_context(cannot)?;
+    }
+    to.sync_all().with_context(cannot)?;
+    say!(
+        "{} of {} writes are in {}, each at its place; what was not written through this mount is missing there",
+        bytes(taken),
+        writes.len(),
+        file.display()
     );
     Ok(())
 }

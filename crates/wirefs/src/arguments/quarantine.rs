@@ -8,6 +8,7 @@ const EXAMPLES: &str = "\
 Examples:
   wirefs quarantine list
   wirefs quarantine take 0f3a5b7c9d1e2f40-42 ~/rescued
+  wirefs quarantine take documents/report.odt ~/rescued.odt
   wirefs quarantine drop 0f3a5b7c9d1e2f40-42
 
 A mount with a journal tells programs that a change is done before the server
@@ -24,9 +25,9 @@ pub(crate) struct Quarantine {
 /// What to do with the changes that are kept.
 #[derive(Debug, Subcommand)]
 pub(crate) enum QuarantineAction {
-    /// Show all of them, those of a mount in their order
+    /// Show all of them, those of a mount in their order; writes to one file are one line
     List {
-        /// For programs: a list
+        /// For programs: a list of all changes
         #[arg(long)]
         json: bool,
     },
@@ -38,7 +39,7 @@ pub(crate) enum QuarantineAction {
     },
     /// Write the bytes that it was to write to a file that is not there yet; the change stays
     Take {
-        /// Its name in the list
+        /// Its name in the list; or the path of a file, for all that was to be written to it
         #[arg(value_name = "CHANGE")]
         change: String,
         /// The file to write to

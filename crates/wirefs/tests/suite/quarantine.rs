@@ -5,6 +5,7 @@ use crate::world::{Server, World, wait_for};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::fs;
+use std::os::unix::fs::FileExt;
 
 /// What is kept.
 fn kept(world: &World) -> Vec<Value> {
@@ -78,4 +79,36 @@ fn what_was_refused_is_shown_taken_out_and_dropped() {
     assert_eq!(status["journal"]["failed"], Value::Null);
     umount(&world);
     assert_eq!(journals(&world), [Value::Null; 0]);
+}
+
+// S-78
+#[test]
+fn refused_writes_to_a_file_are_one_line_and_are_taken_together() {
+    const PIECE: usize = 1 << 20;
+    let world = World::new();
+    let server = world.serve(&["--listen", &world.url()]);
+    alone(&world);
+    server.kill(Signal::STOP);
+    fs::create_dir(world.path("mnt/new")).unwrap();
+    let file = fs::File::create(world.path("mnt/new/file")).unwrap();
+    let data: Vec<u8> = (0..4 * PIECE).map(|at| (at / 1000) as u8).collect();
+    for (index, piece) in data.chunks(PIECE).enumerate() {
+        file.write_all_at(piece, (index * PIECE) as u64).unwrap();
+    }
+    drop(file);
+    fs::write(world.path("export/new"), "somebody else's").unwrap();
+    server.kill(Signal::CONT);
+    let writes = || kept(&world).iter().filter(|change| change["path"] == "new/file").count();
+    world.wirefs(&["sync", "mnt"]);
+    wait_for("the writes to be refused", || writes() > 3);
+    let list = world.wirefs(&["quarantine", "list"]).succeeds();
+    let lines: Vec<&str> =
+        list.lines().filter(|line| line.contains(" new/file: ") && line.contains("writes")).collect();
+    let [line] = lines[..] else { panic!("one line: {list}") };
+    assert!(line.contains(&format!("bytes 0 to {}", data.len())), "{line}");
+    world.wirefs(&["quarantine", "take", "new/file", "rescued"]).succeeds();
+    assert!(fs::read(world.path("rescued")).unwrap() == data);
+    world.wirefs(&["quarantine", "take", "new/file", "rescued"]).fails_with(&["cannot write to rescued"]);
+    world.wirefs(&["quarantine", "drop", "--all"]).succeeds();
+    umount(&world);
 }

@@ -3,7 +3,7 @@
 use super::place::directories;
 use super::quarantine::{CHANGE, DATA};
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -94,6 +94,31 @@ impl KeptChange {
             bytes,
             file,
         })
+    }
+
+    /// Where the bytes that it was to write begin in the file; `None`: it was to write none, or at the end of the file, wherever that
+    /// was.
+    pub fn offset(&self) -> Option<u64> {
+        let place = self.what.split(", ").find_map(|part| part.strip_prefix("write "))?;
+        place.split_once(" bytes at ")?.1.parse().ok()
+    }
+
+    /// The directory of the session that it is of.
+    pub fn session(&self) -> &str {
+        self.id.rsplit_once('-').map_or(&self.id, |(session, _)| session)
+    }
+
+    /// Writes the bytes that it was to write to an open file, where they belong.
+    ///
+    /// # Errors
+    /// It was to write none, or the system refuses.
+    pub fn put(&self, to: &mut File) -> io::Result<u64> {
+        let mut from = File::open(self.file.with_extension(DATA))?;
+        match self.offset() {
+            Some(offset) => to.seek(SeekFrom::Start(offset))?,
+            None => to.seek(SeekFrom::End(0))?,
+        };
+        io::copy(&mut from, to)
     }
 
     /// Writes the bytes that it was to write to a file that is not there yet, and tells how many they are. The change stays.

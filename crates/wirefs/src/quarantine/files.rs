@@ -1,0 +1,104 @@
+//! Refused writes by file: a program that writes a large file leaves thousands.
+
+use wirefs_driver::mount::KeptChange;
+
+/// Writes to one file of one mount that follow each other, refused for the same reason; or one other change.
+#[derive(Debug)]
+pub(super) struct Group<'a> {
+    pub(super) first: &'a KeptChange,
+    last: &'a KeptChange,
+    changes: u64,
+    /// Where they begin and end, as far as that is known, without gaps or with.
+    ranges: Vec<(u64, u64)>,
+}
+
+/// The changes in their order, writes to a file put together.
+pub(super) fn groups(kept: &[KeptChange]) -> Vec<Group<'_>> {
+    let mut groups: Vec<Group<'_>> = Vec::new();
+    for change in kept {
+        let range = plain_write(change);
+        // Between two writes to a file there may be others.
+        let group = range.and_then(|range| {
+            let found = groups.iter_mut().rev().find(|group| group.takes(change))?;
+            Some((found, range))
+        });
+        match group {
+            Some((group, range)) => {
+                group.last = change;
+                group.changes += 1;
+                add(&mut group.ranges, range);
+            }
+            None => groups.push(Group {
+                first: change,
+                last: change,
+                changes: 1,
+                ranges: range.into_iter().collect(),
+            }),
+        }
+    }
+    groups
+}
+
+/// Where a change writes, if it does nothing else.
+fn plain_write(change: &KeptChange) -> Option<(u64, u64)> {
+    let start =
+        change.offset().filter(|_| change.what.starts_with("write ") && !change.what.contains(", "))?;
+    Some((start, start.saturating_add(change.bytes)))
+}
+
+/// Adds a range; those that touch become one.
+fn add(ranges: &mut Vec<(u64, u64)>, (start, end): (u64, u64)) {
+    let (mut start, mut end) = (start, end);
+    ranges.retain(|&(from, to)| {
+        let touches = from <= end && start <= to;
+        if touches {
+            (start, end) = (start.min(from), end.max(to));
+        }
+        !touches
+    });
+    let at = ranges.partition_point(|&(from, _)| from < start);
+    ranges.insert(at, (start, end));
+}
+
+impl Group<'_> {
+    fn takes(&self, change: &KeptChange) -> bool {
+        let first = self.first;
+        !self.ranges.is_empty()
+            && (first.session(), &first.source, &first.path, &first.why)
+                == (change.session(), &change.source, &change.path, &change.why)
+    }
+
+    /// For people.
+    pub(super) fn line(&self) -> String {
+        let KeptChange { id, source, path, what, why, .. } = self.first;
+        if self.changes == 1 {
+            return format!("{id}  {source} {path}: {what}: {why}");
+        }
+        let ranges = match self.ranges.as_slice() {
+            [(start, end)] => format!("bytes {start} to {end}"),
+            ranges => {
+                let bytes: u64 = ranges.iter().map(|(start, end)| end - start).sum();
+                let (start, end) =
+                    (ranges.first().map_or(0, |range| range.0), ranges.last().map_or(0, |range| range.1));
+                format!("{bytes} bytes in {} ranges from {start} to {end}", ranges.len())
+            }
+        };
+        format!("{id} to {}  {source} {path}: {} writes, {ranges}: {why}", self.last.number, self.changes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_that_touch_are_one() {
+        let mut ranges = Vec::new();
+        for range in [(0, 10), (20, 30), (10, 12), (5, 7)] {
+            add(&mut ranges, range);
+        }
+        assert_eq!(ranges, [(0, 12), (20, 30)]);
+        add(&mut ranges, (12, 20));
+        assert_eq!(ranges, [(0, 30)]);
+    }
+}
