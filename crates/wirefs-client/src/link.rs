@@ -19,6 +19,9 @@ pub(crate) const SILENCE_BEFORE_HANG_UP: Duration = Duration::from_secs(8);
 /// could dial meanwhile, so nobody has waited either.
 const SLEEP: Duration = Duration::from_secs(5);
 
+/// The number of a session's first change: a ledger that goes on there has seen none.
+const FIRST: u64 = 1;
+
 /// Whether there is a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkState {
@@ -95,6 +98,17 @@ impl Link {
     }
 }
 
+/// Whether the server knows what became of the session's changes. `is_rebooted`: its machine was started again since the last attachment, so
+/// only a ledger that had been closed in order is left of that time, and an empty one was begun since, by a handshake that broke.
+fn knows_ledger(attachment: &Attachment, resumed: bool, is_rebooted: bool) -> bool {
+    match attachment.ledger {
+        Some(number) if is_rebooted => number > FIRST,
+        // A server's process that was started again may know the changes, though not what was open.
+        Some(number) => resumed || number > 0,
+        None => resumed && !is_rebooted,
+    }
+}
+
 impl Client {
     /// The connection broke. What may be sent again waits for the next one: reads, and changes that the server finds in its
     /// ledger. The rest fails now, since nobody can tell whether the server did it.
@@ -135,8 +149,9 @@ impl Client {
         // Who did changes again took up the session, and opened nothing.
         let is_redone = std::mem::take(&mut self.is_redone);
         self.requests.release_numbers();
-        let knows_session = resumed || is_redone;
-        let resumed = resumed && !is_redone;
+        let is_lost = attachment.boot != self.attachment.boot;
+        let knows_ledger = is_redone || knows_ledger(&attachment, resumed, is_lost);
+        let resumed = resumed && !is_redone && !is_lost;
         if !resumed {
             self.files.forget_fds();
             self.locks.forget_held();
@@ -146,12 +161,9 @@ impl Client {
         self.requests.retain_waiting(
             |pending| !matches!(pending, Pending::Close(closing) if !resumed || files.is_used(closing.fd)),
         );
-        let is_lost = attachment.boot != self.attachment.boot;
         let goes_ahead = is_lost && operation::uncommitted::send_again(self);
-        // A server that was started again may know the changes, though not what was open.
         let is_blamed = std::mem::take(&mut self.link.is_blamed);
-        let knows_changes =
-            !is_blamed && (knows_session || attachment.ledger.is_some_and(|number| number > 0));
+        let knows_changes = !is_blamed && knows_ledger;
         for given_up in self.requests.attached(attachment.ledger, knows_changes) {
             operation::refused::given_up(self, given_up);
         }

@@ -65,9 +65,9 @@ impl From<Noted> for Ledger {
             Outcome::Done(reply) => Entry::Done(reply, None),
         };
         let entries = outcomes.into_iter().map(|(number, outcome)| (number, entry(outcome))).collect();
-        // Numbers begin with 1, so this says that all that comes is known to be new.
-        let next = next.max(FIRST);
-        Ledger { answered, next, noted: next, entries }
+        let mut ledger = Ledger { answered, next, noted: next, entries };
+        ledger.begin();
+        ledger
     }
 }
 
@@ -77,6 +77,11 @@ impl Ledger {
         let undecided = |entry: &Entry| matches!(entry, Entry::Undecided(_));
         let first = self.entries.iter().find(|(_, entry)| undecided(entry));
         first.map_or(self.next, |(number, _)| *number)
+    }
+
+    /// Everything that comes from now on is known to be new, as where the notes of another process were found and are empty.
+    pub(crate) fn begin(&mut self) {
+        self.next = self.next.max(FIRST);
     }
 
     /// All that another process would have to know, but for what was created.

@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 use wirefs_client::call::{Call, CallId, Caller, Invalidate};
 use wirefs_client::{Client, Config, Lane, Output};
-use wirefs_op::message::version::SessionId;
+use wirefs_op::message::version::{BootId, SessionId};
 use wirefs_op::{FileId, Time};
 use wirefs_server::ConnectionKey;
 
@@ -73,6 +73,8 @@ pub(crate) struct Seat {
     /// When it last lost a connection, and when it was without one.
     pub(crate) last_loss: Option<Time>,
     pub(crate) up_since: Option<Time>,
+    /// The server's when it was last attached.
+    boot: Option<BootId>,
     /// When it last found that the server did not know its changes any more.
     pub(crate) last_unknown: Option<Time>,
     dials: u32,
@@ -157,6 +159,7 @@ impl World {
             is_down: true,
             last_loss: None,
             up_since: None,
+            boot: None,
             last_unknown: None,
             dials: 0,
             calls: 0,
@@ -200,6 +203,7 @@ impl World {
         seat.program = Program::default();
         seat.last_loss = None;
         seat.up_since = None;
+        seat.boot = None;
         seat.last_unknown = None;
         self.note(|| format!("client {index} crashes{}", if says_so { "" } else { ", in silence" }));
         self.record.client_crashes += 1;

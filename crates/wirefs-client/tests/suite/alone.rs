@@ -112,8 +112,13 @@ impl Alone {
 
     /// There is a server again, which counts changes and has come so far.
     pub(crate) fn connected_to_ledger(&mut self, boot: u64, ledger: u64) {
+        self.connected_to_session(boot, ledger, false);
+    }
+
+    /// The same, where the server may say that it has the session still.
+    pub(crate) fn connected_to_session(&mut self, boot: u64, ledger: u64, resumed: bool) {
         let attachment = Attachment { ledger: Some(ledger), ..attachment(boot, None) };
-        self.client.connected(self.now, attachment, false);
+        self.client.connected(self.now, attachment, resumed);
         self.outputs();
     }
 

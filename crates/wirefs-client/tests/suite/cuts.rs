@@ -289,3 +289,44 @@ fn an_error_is_not_taken_by_an_fsync_whose_caller_has_gone() {
     alone.reply(tag, &Reply::Commit(Rcommit { boot: BootId(1) })).unwrap();
     assert_eq!(alone.answer(again), Some(&Answer::Fail(Errno::NoSpace)));
 }
+
+/// What becomes of a change that cannot be done twice and whose reply was lost, by the next server's boot id, what that one says of the
+/// ledger, and whether it has the session: sent again, or given up since its outcome is unknown.
+fn is_sent_again(boot: u64, ledger: u64, resumed: bool) -> bool {
+    let mut alone = Alone::new();
+    alone.lost();
+    alone.connected_to_ledger(1, 1);
+    let call = alone.call(Call::Unlink { parent: ROOT, name: b"f" });
+    alone.lost();
+    alone.asked.clear();
+    alone.connected_to_session(boot, ledger, resumed);
+    let is_sent = alone.asked.iter().any(|(_, request)| matches!(request, Request::Remove(_)));
+    assert_eq!(alone.answer(call), if is_sent { None } else { Some(&Answer::Fail(Errno::Io)) });
+    is_sent
+}
+
+// S-27
+#[test]
+fn a_ledger_that_began_after_the_servers_machine_was_started_again_does_not_know_earlier_changes() {
+    // A handshake that broke has begun it.
+    for (ledger, resumed) in [(0, false), (0, true), (1, false), (1, true)] {
+        assert!(!is_sent_again(2, ledger, resumed), "{ledger} {resumed}");
+    }
+    assert!(is_sent_again(2, 9, false), "it was closed in order");
+    // The server's process alone was started again, or nothing was.
+    for (ledger, resumed) in [(0, true), (1, false), (1, true), (9, false)] {
+        assert!(is_sent_again(1, ledger, resumed), "{ledger} {resumed}");
+    }
+    assert!(!is_sent_again(1, 0, false));
+}
+
+#[test]
+fn what_was_open_before_the_servers_machine_was_started_again_is_not_named_by_its_number() {
+    let mut alone = Alone::new();
+    let (node, handle) = alone.open(10);
+    alone.lost();
+    alone.connected_to_session(2, 0, true);
+    alone.asked.clear();
+    alone.call(Call::Release { node, handle, flock_owner: None });
+    assert!(alone.asked.is_empty(), "another file may be open by that number: {:?}", alone.asked);
+}

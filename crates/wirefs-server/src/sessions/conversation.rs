@@ -226,8 +226,19 @@ impl Sessions {
 
     pub(super) fn received(&mut self, now: Time, connection: ConnectionKey, body: Bytes) {
         self.heard(now, connection);
+        self.confirm(connection);
         if let Err(fault) = self.converse(now, connection, body) {
             self.blame(now, connection, fault);
+        }
+    }
+
+    /// A message came. Over an attached connection that is a request, which a client sends only once Rattach has arrived.
+    fn confirm(&mut self, connection: ConnectionKey) {
+        let stage = self.conversations.get(&connection).map(|conversation| &conversation.stage);
+        if let Some(Stage::Attached(session)) = stage
+            && let Some(owner) = self.sessions.get_mut(session)
+        {
+            owner.is_confirmed = true;
         }
     }
 

@@ -27,6 +27,8 @@ pub(super) struct Session {
     pub(super) root: Option<(TreePath, Attached)>,
     /// Whether the tree was ever asked to attach, so that it has to be told of the end.
     pub(super) known_to_tree: bool,
+    /// Its client has sent a request over an attached connection, so it has seen the answers that told it of this session.
+    pub(super) is_confirmed: bool,
     /// Attaches that the tree has not answered.
     pub(super) attaching: usize,
     pub(super) lane: Lane,
@@ -106,8 +108,8 @@ impl Session {
 }
 
 impl Sessions {
-    /// Opens the session of this id, with what was noted of it before, or resumes it. Tells which session it is, and whether it
-    /// is here still.
+    /// Opens the session of this id, with what was noted of it before, or resumes it. Returns its key, and whether its client knows
+    /// it: a client whose handshake broke before the answer arrived still believes in the open files and locks of the session before.
     ///
     /// # Errors
     /// There is no room, or the session's earlier connections left too much work behind.
@@ -119,7 +121,8 @@ impl Sessions {
         noted: Option<Noted>,
     ) -> Result<(SessionKey, bool), (Errno, Parting)> {
         if let Some(key) = self.by_id.get(&id).copied() {
-            return self.resume(now, connection, key).map(|()| (key, true));
+            let is_confirmed = self.resume(now, connection, key)?;
+            return Ok((key, is_confirmed));
         }
         if self.sessions.len() >= SESSIONS_MAX {
             return Err((Errno::FileTableFull, Parting::SessionsFull));
@@ -132,6 +135,7 @@ impl Sessions {
             life: Life::Connected(connection),
             root: None,
             known_to_tree: false,
+            is_confirmed: false,
             attaching: 0,
             lane: Lane::default(),
             fence: Fence::default(),
@@ -153,10 +157,14 @@ impl Sessions {
         now: Time,
         connection: ConnectionKey,
         key: SessionKey,
-    ) -> Result<(), (Errno, Parting)> {
+    ) -> Result<bool, (Errno, Parting)> {
         let Some(owner) = self.sessions.get_mut(&key) else {
             return Err((Errno::Stale, Parting::SessionBusy));
         };
+        if self.keeps_notes {
+            owner.ledger.begin();
+        }
+        let is_confirmed = owner.is_confirmed;
         let older = match owner.life {
             Life::Connected(older) => Some(older),
             Life::Waiting(_) | Life::Ending => None,
@@ -170,7 +178,7 @@ impl Sessions {
             self.leave(now, key, connection);
             return Err((Errno::Busy, Parting::SessionBusy));
         }
-        Ok(())
+        Ok(is_confirmed)
     }
 
     /// The session's connection is gone: its grace begins. One that never attached holds nothing and ends.

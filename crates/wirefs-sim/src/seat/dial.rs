@@ -151,7 +151,9 @@ impl World {
         let (now, told) = (self.now, self.now + self.plan.lost_is_told());
         let Some(seat) = self.seats.get_mut(index) else { return };
         (seat.up_since, seat.dials) = (Some(now), 0);
-        let knows_changes = resumed || attachment.ledger.is_some_and(|number| number > 0);
+        // Of a boot before nothing is left but a ledger that has counted changes.
+        let first = if seat.boot.replace(boot) == Some(boot) { 0 } else { 1 };
+        let knows_changes = first == 0 && resumed || attachment.ledger.is_some_and(|number| number > first);
         if seat.client.is_some() && !knows_changes {
             seat.last_unknown = Some(now);
         }

@@ -60,6 +60,7 @@ fn broken_framing_closes_the_connection() {
 fn connection_cut_within_a_message_is_forgotten() {
     let (server, script) = server();
     let client = Client::attached(&server, 1);
+    client.call(Tag(1), stat(b"f"));
     client.send_raw(&[200, 0, 0, 0, 132, 1, 0, 9]);
     client.close();
     let honest = Client::connect(&server);

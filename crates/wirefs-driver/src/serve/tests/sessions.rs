@@ -27,6 +27,7 @@ fn reconnect_resumes_the_session_with_its_open_files_and_locks() {
 fn newer_connection_takes_the_session_over() {
     let (server, _script) = server();
     let older = Client::attached(&server, 1);
+    older.call(Tag(1), stat(b"f"));
     let newer = Client::connect(&server);
     assert!(newer.join(1));
     assert!(older.until_closed().is_empty());

@@ -125,6 +125,7 @@ fn stranger_joins_no_session() {
 #[test]
 fn session_that_waits_for_its_client_is_joined_by_nobody() {
     let mut world = first(None);
+    world.receive(A, Tag(1), ping());
     world.handle(Input::Disconnected(A));
     assert_refused(&joins(&mut world, B, 1, None), B, Errno::Stale);
     assert!(world.join(C, 1), "the session is kept");

@@ -326,17 +326,33 @@ fn nothing_is_noted_of_who_does_not_number_its_changes() {
     assert_eq!(world.handle(Input::Answered(job.key, refusal())), [to_a(Tag(1), refusal())]);
 }
 
+/// Session 1 joins over another connection: whether it is resumed, and the number that it is told.
+fn joins_again(life: &mut Life, connection: u64) -> Option<(bool, u64)> {
+    let mut hello = version_body(1, 1 << 20);
+    hello.features = FEATURE_LEDGER;
+    let connection = ConnectionKey(connection);
+    life.handle(Input::Connected(connection));
+    let outputs = life.world.receive(connection, NOTAG, Request::Version(hello));
+    outputs.iter().find_map(|output| match output {
+        Output::Reply { reply: Reply::Version(answer), .. } => Some((answer.resumed, answer.number)),
+        _ => None,
+    })
+}
+
 #[test]
 fn a_second_connection_finds_the_session_that_the_first_has_brought() {
     let (mut life, _) = Life::begin(Some(Noted { next: 9, ..Noted::default() }));
-    let mut hello = version_body(1, 1 << 20);
-    hello.features = FEATURE_LEDGER;
-    let other = ConnectionKey(9);
-    life.handle(Input::Connected(other));
-    let outputs = life.world.receive(other, NOTAG, Request::Version(hello));
-    let version = outputs.iter().find_map(|output| match output {
-        Output::Reply { reply: Reply::Version(answer), .. } => Some((answer.resumed, answer.number)),
-        _ => None,
-    });
-    assert_eq!(version, Some((true, 9)));
+    life.world.receive(A, Tag(1), ping());
+    assert_eq!(joins_again(&mut life, 9), Some((true, 9)));
+}
+
+// S-27
+#[test]
+fn a_session_is_not_resumed_by_a_client_that_may_not_have_seen_that_it_began() {
+    for (kept, number) in [(Some(Noted { next: 9, ..Noted::default() }), 9), (None, 1)] {
+        let (mut life, _) = Life::begin(kept);
+        // The answers to the first handshake were lost: its client believes in what it had open in the session before.
+        assert_eq!(joins_again(&mut life, 9), Some((false, number)));
+        assert_eq!(joins_again(&mut life, 10), Some((false, number)), "this one did not attach");
+    }
 }
