@@ -15,6 +15,8 @@ use wirefs_cache::Ranges;
 use wirefs_client::call::{Call, CallId, Handle, Invalidate, NodeId, ROOT};
 use wirefs_op::{FileId, Stat, Time, Timestamp};
 
+const PAGE_BYTES: u64 = 4096;
+
 /// A name in a directory.
 pub(crate) type Place = (NodeId, Vec<u8>);
 
@@ -132,12 +134,17 @@ impl Kernel {
         self.asked.insert(id, asked);
     }
 
-    /// An own change of contents is in the pages at once. What is being read then is not kept.
+    /// An own change of contents is in the pages at once, or takes the pages away that it writes past (`fuse_direct_io` in fs/fuse/file.c
+    /// since Linux 6.6, the first that keeps no pages of a file and maps it nevertheless). What is being read then is not kept.
     fn changes_pages(&mut self, call: &Call<'_>) {
         let node = match *call {
             Call::Write { node, handle, offset, data, .. } => {
-                if !self.bypassing.contains(&handle) {
-                    self.pages.entry(node).or_default().insert(offset, data.to_bytes());
+                let pages = self.pages.entry(node).or_default();
+                if self.bypassing.contains(&handle) {
+                    let end = (offset + data.len() as u64).next_multiple_of(PAGE_BYTES);
+                    pages.remove(offset - offset % PAGE_BYTES, end);
+                } else {
+                    pages.insert(offset, data.to_bytes());
                 }
                 node
             }

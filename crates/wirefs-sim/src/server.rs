@@ -55,8 +55,9 @@ pub(crate) struct Server {
     stopped: BTreeSet<JobKey>,
     /// When changes were put aside first.
     waiting: BTreeMap<JobKey, Time>,
-    /// Whose the sessions are that the tree knows: which client, and which life of it.
-    attached: BTreeMap<SessionKey, (usize, u64)>,
+    /// The sessions that the tree knows. For each, from which job on its jobs come from which client, and which life of it: a life may
+    /// take up the session of the one before, whose last jobs are carried out after that.
+    attached: BTreeMap<SessionKey, BTreeMap<JobKey, (usize, u64)>>,
     connections: u64,
     /// The change whose reply is about to be sent.
     answering: Option<usize>,
@@ -123,6 +124,7 @@ impl World {
             Output::Reply { connection, tag, reply } => self.reply(connection, tag, &reply),
             Output::Execute(job) if job.is_again && self.flaw == Some(Flaw::LosesTheParked) => {}
             Output::Execute(job) => {
+                self.belongs(&job);
                 let delay = self.delay(self.plan.server);
                 self.after(delay, Event::Execute(life, Box::new(job)));
             }
@@ -130,9 +132,7 @@ impl World {
                 self.server.stopped.insert(key);
             }
             Output::Attach { connection, session, path, .. } => {
-                if let Some(wire) = self.wires.get(&connection) {
-                    self.server.attached.insert(session, (wire.seat, wire.life));
-                }
+                self.server.attached.entry(session).or_default();
                 self.promises();
                 let result = self.server.tree.attach(session, &path);
                 let now = self.server_now();
@@ -162,6 +162,21 @@ impl World {
                 self.tidy_wire(connection);
             }
         }
+    }
+
+    /// Notes which client a session's jobs come from. The first request of each life is a query, so it is begun while its connection is there.
+    fn belongs(&mut self, job: &Job) {
+        let Some(wire) = job.connection.and_then(|connection| self.wires.get(&connection)) else { return };
+        let jobs = self.server.attached.entry(job.session).or_default();
+        if jobs.values().next_back() != Some(&(wire.seat, wire.life)) {
+            jobs.insert(job.key, (wire.seat, wire.life));
+        }
+    }
+
+    /// The client that a job comes from, and which life of it.
+    fn asker(&self, job: &Job) -> Option<(usize, u64)> {
+        let jobs = self.server.attached.get(&job.session)?;
+        jobs.range(..=job.key).next_back().or_else(|| jobs.first_key_value()).map(|(_, asker)| *asker)
     }
 
     /// Somebody is about to be promised something: that is written down, and what means nothing any more is not kept.
@@ -280,11 +295,10 @@ impl World {
     fn changed(&mut self, job: &Job) -> Option<usize> {
         let mut change = None;
         let mut by = By::Nobody;
-        // Its connection may be gone, and another brings the reply.
-        let asker = self.server.attached.get(&job.session).copied();
-        if let (Some((seat, life)), Order::Change) = (asker, job.order) {
+        if let (Some((seat, life)), Order::Change) = (self.asker(job), job.order) {
             change = Some(self.truth.changes.len());
             by = By::Client(self.truth.changes.len());
+            // Its connection may be gone, and another brings the reply.
             let is_gone = self.seats.get(seat).is_none_or(|seat| {
                 seat.life != life || !job.connection.is_some_and(|connection| seat.uses(connection))
             });
