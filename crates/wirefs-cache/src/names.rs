@@ -31,7 +31,7 @@ pub struct Node {
     pub changed_at: Time,
     /// When it was last heard of: what was under way then may be older.
     pub heard_at: Time,
-    /// When the last own change was sent whose reply was taken in: an older one's comes too late.
+    /// Replies to own changes that were sent before do not count: a later one was taken in, or a lock granted.
     effect_at: Time,
     /// The kernel has used it since it was last told of it: it is there, and no answer is on its way that could bring it.
     is_used: bool,
@@ -198,6 +198,25 @@ impl Names {
             node.changed_at = now;
             self.changed_at = self.changed_at.max(now);
         }
+    }
+
+    /// The server granted a lock on the object: of all that was asked for before, only the attributes that came with the grant count, and
+    /// those only if this client did not change the object after it asked for the lock. Returns whether they count.
+    pub fn locked(&mut self, id: NodeId, granted: Option<(&Stat, Known)>, now: Time) -> bool {
+        let Some(node) = self.nodes.get_mut(&id) else { return false };
+        let granted = granted.filter(|(_, known)| known.at >= node.changed_at);
+        node.known = granted.map(|(_, known)| known);
+        if let Some((stat, known)) = granted {
+            node.stat = Stat { leased: known.leased, ..*stat };
+        }
+        (node.changed_at, node.effect_at) = (now, now);
+        self.changed_at = self.changed_at.max(now);
+        granted.is_some()
+    }
+
+    /// Whether the reply to an own change of the object that was sent at `at` comes too late to say what the object is.
+    pub fn is_overtaken(&self, id: NodeId, at: Time) -> bool {
+        self.nodes.get(&id).is_some_and(|node| at < node.effect_at)
     }
 
     /// No longer believes the node's attributes.

@@ -145,10 +145,9 @@ impl Client {
     fn take_stored(&mut self, node: NodeId, piece: &Piece, data: &Bytes) {
         let known = self.names.node(node).filter(|known| known.stat.version == piece.version);
         let Some(known) = known.and_then(|known| known.known) else { return };
-        if self.files.is_writing(node) {
+        if self.files.is_writing(node) || self.files.contents(node).is_locked {
             return;
         }
-        self.files.contents(node);
         if !self.files.is_of(node, piece.version) {
             let trust = self.trust();
             if self.files.observe(node, piece.version, known, &trust) {
@@ -201,7 +200,9 @@ impl Client {
 
     /// The piece of the present version of a node's contents at `offset`, if it may be on disk.
     fn wanted_piece(&self, node: NodeId, offset: u64) -> Option<Piece> {
-        let known = self.names.node(node).filter(|_| self.stored.is_on && !self.files.is_writing(node))?;
+        let is_locked = self.files.known(node).is_some_and(|contents| contents.is_locked);
+        let may_load = self.stored.is_on && !is_locked && !self.files.is_writing(node);
+        let known = self.names.node(node).filter(|_| may_load)?;
         let piece = Piece::at(known.stat.id, known.stat.version, known.stat.size, offset)?;
         (!self.stored.lacks(node, &piece)).then_some(piece)
     }

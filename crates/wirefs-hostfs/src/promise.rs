@@ -138,6 +138,15 @@ impl Promises {
         }
     }
 
+    /// Whether nothing that programs at the server have changed is still to be reported.
+    pub(crate) fn is_quiet(&self) -> bool {
+        match self.notice {
+            Notice::Nothing => false,
+            Notice::Exclusive => true,
+            Notice::Watched(_) => self.watcher.get().is_some_and(Watcher::is_quiet),
+        }
+    }
+
     /// Whether an object is looked for through the directory that it is in, so that one watch does for all in there.
     pub(crate) fn watches_directories(&self) -> bool {
         self.watch_kind() == Some(Watch::Directories)

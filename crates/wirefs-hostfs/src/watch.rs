@@ -174,6 +174,21 @@ impl Watcher {
         }
     }
 
+    /// Whether all changes that programs at the server had made before the call were reported. `false` also where the server's own
+    /// changes are told apart by versions: a change that a program makes in the middle of one is taken for a part of it.
+    ///
+    /// # Cost
+    /// One system call.
+    #[must_use]
+    pub fn is_quiet(&self) -> bool {
+        let Some(running) = &self.running else { return false };
+        match &self.source {
+            Source::Filesystem(source) => running.is_quiet(source.queue()),
+            Source::Directories(source) if source.leaves_out_own() => running.is_quiet(source.queue()),
+            Source::Directories(_) | Source::Nothing => false,
+        }
+    }
+
     /// Sees to it that changes to `object`, which is `id`, are told from now on; to be called before that is read of
     /// which changes are to be told. Again for what is watched already costs no system call.
     ///

@@ -93,6 +93,9 @@ pub(crate) struct Contents {
     pub(crate) written_by: Option<Handle>,
     /// Who locks it.
     pub(crate) lockers: Lockers,
+    /// It was locked while others could change it. The disk cache is not used then: it goes by versions, and data that was read in the
+    /// middle of a `write` at the server may be kept there under the version after it.
+    pub(crate) is_locked: bool,
 }
 
 impl Contents {

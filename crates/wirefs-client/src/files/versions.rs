@@ -126,6 +126,13 @@ impl Files {
         (contents.version, contents.valid, contents.kernel_version) = (Some(version), Some(known), None);
     }
 
+    /// A lock on the file was granted, and what is known of its contents is doubtful: what is read from now on is asked for, of the server
+    /// alone.
+    pub(crate) fn locked(&mut self, node: NodeId) {
+        self.doubt_contents(node);
+        self.contents(node).is_locked = true;
+    }
+
     /// What is known of a file's contents is not to be believed any more, nor are the kernel's pages.
     pub(crate) fn doubt_contents(&mut self, node: NodeId) {
         if let Some(contents) = self.contents.get_mut(&node) {

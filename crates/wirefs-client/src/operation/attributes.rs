@@ -170,6 +170,8 @@ pub(crate) fn took_effect(
     sent: Time,
 ) -> bool {
     let (now, trust) = (client.now, client.trust());
+    // Others may have changed the object since, which a lock that was granted meanwhile has told.
+    let stat = stat.filter(|_| !client.names.is_overtaken(node, sent));
     let as_of = stat.map_or(Known::since(sent), |stat| client.known(stat, sent));
     if client.ahead.foresees {
         client.names.changed(node, stat, as_of, now);

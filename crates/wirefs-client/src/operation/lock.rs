@@ -1,5 +1,6 @@
 //! Locks: the server's, so that all clients see them, or answered here while the server has lent the whole file
-//! ([`crate::locks`]). Taking one validates the file's contents; releasing one takes its turn behind what was written under it.
+//! ([`crate::locks`]). A lock that the server grants drops what is known of the file unless that is leased; a release is
+//! ordered after the writes under the lock.
 
 use crate::call::{Answer, CallId, Handle};
 use crate::core::Client;
@@ -196,7 +197,7 @@ pub(crate) fn finish(client: &mut Client, locking: Locking, sent: Time, reply: R
     if action == LockAction::Test {
         return client.answer(call, Answer::Lock(reply.conflict));
     }
-    validate(client, node, sent, reply.stat);
+    granted(client, node, sent, reply.stat);
     if lends {
         return lent(client, &locking);
     }
@@ -208,25 +209,38 @@ pub(crate) fn finish(client: &mut Client, locking: Locking, sent: Time, reply: R
     client.answer_after(call, Answer::Done);
 }
 
-/// The file is as the server says now that the lock is had: what changed before is dropped before its caller goes on.
-fn validate(client: &mut Client, node: NodeId, sent: Time, stat: Option<Stat>) {
-    match stat {
-        Some(stat) if !client.files.is_writing(node) => {
-            let valid = client.files.known(node).and_then(|contents| contents.valid);
-            let known = client.known(&stat, sent);
-            let at = valid.map_or(sent, |valid| valid.at.max(sent));
-            if client.names.of_file(stat.id) == Some(node) {
-                client.learn(&stat, Known { at, ..known });
-            }
-        }
-        // Leases hold whatever is on its way.
-        Some(_) if client.config.mode.takes_leases() => {}
-        Some(_) | None => {
-            client.names.doubt(node);
-            client.files.doubt_contents(node);
-            super::fetch::invalidate_pages(client, node);
-        }
+/// The server granted a lock. Data read under it is asked for after the grant, or is leased and the server has recalled all changes made
+/// before. All other data is dropped, here and in the kernel, before the caller goes on. Equal versions are not enough: a `write` at the
+/// server changes the file's times before its data.
+fn granted(client: &mut Client, node: NodeId, sent: Time, stat: Option<Stat>) {
+    let stat = stat.filter(|stat| client.names.of_file(stat.id) == Some(node));
+    let told = stat.map(|stat| (stat, client.known(&stat, sent)));
+    if told.is_some_and(|(stat, known)| is_unchanged(client, node, &stat, known)) {
+        return;
     }
+    let is_writing = client.files.is_writing(node);
+    let told = told.filter(|_| !is_writing);
+    let counts = client.names.locked(node, told.as_ref().map(|(stat, known)| (stat, *known)), client.now);
+    client.files.locked(node);
+    if let Some((stat, known)) = told.filter(|_| counts) {
+        let trust = client.trust();
+        client.files.observe(node, stat.version, known, &trust);
+    }
+    super::as_opened::outdated(client, node);
+    super::fetch::invalidate_pages(client, node);
+}
+
+/// Whether all that is known of the file is leased, and nothing was recalled when the lock was granted.
+fn is_unchanged(client: &Client, node: NodeId, stat: &Stat, told: Known) -> bool {
+    let trust = client.trust();
+    let is_leased = |known: Option<Known>| known.is_some_and(|known| trust.is_valid && trust.holds(known));
+    let attributes = client.names.node(node).filter(|known| known.stat.version == stat.version);
+    let contents = client.files.known(node);
+    is_leased(Some(told))
+        && !client.files.is_writing(node)
+        && attributes.is_some_and(|known| is_leased(known.known))
+        && contents.is_some_and(|contents| is_leased(contents.valid))
+        && client.files.is_of(node, stat.version)
 }
 
 /// The whole file is lent.

@@ -15,6 +15,7 @@ mod deeds;
 mod failures;
 mod first_bytes;
 mod full;
+mod granted;
 mod history;
 mod hostile;
 mod leases;

@@ -116,6 +116,10 @@ impl Directories {
         self.queue.leaves_out_own()
     }
 
+    pub(super) fn queue(&self) -> BorrowedFd<'_> {
+        self.queue.as_fd()
+    }
+
     fn table(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -101,6 +101,10 @@ impl Filesystem {
         Some(own)
     }
 
+    pub(super) fn queue(&self) -> BorrowedFd<'_> {
+        self.queue.as_fd()
+    }
+
     fn marked(&self) -> MutexGuard<'_, Vec<Marked>> {
         self.marked.lock().unwrap_or_else(PoisonError::into_inner)
     }

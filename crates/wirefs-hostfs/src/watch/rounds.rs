@@ -50,6 +50,7 @@ pub(super) struct Running {
     /// Wakes the thread so that it ends.
     stop: Arc<OwnedFd>,
     has_failed: Arc<AtomicBool>,
+    is_telling: Arc<AtomicBool>,
 }
 
 impl Running {
@@ -57,19 +58,30 @@ impl Running {
     pub(super) fn start(news: impl News, root: OwnedFd, tell: Tell) -> Option<Running> {
         let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).ok()?);
         let has_failed = Arc::new(AtomicBool::new(false));
+        let is_telling = Arc::new(AtomicBool::new(false));
         let rounds = Rounds {
             news,
+            is_telling: Arc::clone(&is_telling),
             stop: Arc::clone(&stop),
             mounts: Mounts::below(root),
             tell,
             end: End(Arc::clone(&has_failed)),
         };
         let thread = std::thread::Builder::new().name("watcher".into()).spawn(move || rounds.run()).ok()?;
-        Some(Running { thread: Some(thread), stop, has_failed })
+        Some(Running { thread: Some(thread), stop, has_failed, is_telling })
     }
 
     pub(super) fn has_failed(&self) -> bool {
         self.has_failed.load(Ordering::SeqCst)
+    }
+
+    /// Whether each event that was in this queue, the one it reads, before the call was reported.
+    pub(super) fn is_quiet(&self, queue: BorrowedFd<'_>) -> bool {
+        let mut fds = [PollFd::from_borrowed_fd(queue, PollFlags::IN)];
+        let is_empty =
+            wait_for(&mut fds, Some(Duration::ZERO)).is_ok() && fds.iter().all(|fd| fd.revents().is_empty());
+        // In this order: events that were taken out of the queue were taken out by a thread that had said so before.
+        is_empty && !self.is_telling.load(Ordering::SeqCst) && !self.has_failed()
     }
 }
 
@@ -104,6 +116,8 @@ struct Woken {
 
 struct Rounds<N> {
     news: N,
+    /// Events may be out of the queue and not reported yet.
+    is_telling: Arc<AtomicBool>,
     stop: Arc<OwnedFd>,
     mounts: Option<Mounts>,
     tell: Tell,
@@ -132,7 +146,10 @@ impl<N: News> Rounds<N> {
             let is_due = self.news.deadline(now).is_some_and(|deadline| deadline <= now);
             let mut rest = Rest::Pause;
             if woken.news || is_due {
+                self.is_telling.store(true, Ordering::SeqCst);
                 rest = self.news.round(&mut Telling::new(&mut self.tell))?;
+                let is_behind = self.news.deadline(Instant::now()).is_some();
+                self.is_telling.store(is_behind, Ordering::SeqCst);
             }
             if let Some(mounts) = &mut self.mounts
                 && mounts.have_changed(woken.mounts)
