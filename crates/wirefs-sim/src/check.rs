@@ -38,6 +38,7 @@ impl World {
             told_by: back(kernel),
             takes_leases: seat.is_some_and(|seat| seat.takes_leases()),
             outside: self.plan.outside_is_told(),
+            locked: None,
         }
     }
 
@@ -144,6 +145,8 @@ impl World {
             glance.from = Time(0);
         }
         let Some(seat) = self.seats.get(index) else { return };
+        let locked = seat.program.locked.get(&file).filter(|locked| locked.answered <= from);
+        glance.locked = locked.map(|locked| locked.granted).filter(|_| !self.truth.is_unsteady(file));
         let own: Vec<&Own> = seat.program.own.iter().filter(|own| own.file == file && !own.failed).collect();
         let is_shaky = |own: &Own| {
             own.done.is_none_or(|done| done >= from)

@@ -46,6 +46,8 @@ pub(crate) struct Plan {
     pub(crate) spares_opendir: bool,
     /// Most of what programs do is to list directories.
     pub(crate) lists: bool,
+    /// All that programs do is to lock, read and write few files.
+    pub(crate) locks: bool,
     /// Operations of all programs together.
     pub(crate) operations: u64,
     pub(crate) troubles: Troubles,
@@ -85,6 +87,7 @@ impl Plan {
             troubles,
             spares_opendir: dice.chance(3, 4),
             lists: dice.chance(1, 4),
+            locks: false,
             deadline: if dice.chance(1, 5) { None } else { Some(Duration::from_secs(10)) },
             cache_bytes_max: dice.one_of(&[64 << 20, 64 << 20, 8 << 10]),
             name_ttl_max: dice.chance(1, 6).then(|| Duration::from_millis(500)),
@@ -104,6 +107,14 @@ impl Plan {
             *first = direct;
         }
         self
+    }
+
+    /// The same where programs lock files: a client that asks after a while beside those that the server tells.
+    pub(crate) fn locking(mut self) -> Plan {
+        if let (Some(first), Ok(window)) = (self.modes.first_mut(), Mode::parse("window")) {
+            *first = window;
+        }
+        Plan { locks: true, lists: false, ..self }
     }
 
     /// How long after it is back a client may not know what became of changes whose replies were lost.

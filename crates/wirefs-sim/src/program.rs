@@ -129,6 +129,15 @@ struct Open {
     writes: bool,
 }
 
+/// A lock on a file was had.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Locked {
+    /// When the server granted it, or before.
+    pub(crate) granted: Time,
+    /// When its program went on.
+    pub(crate) answered: Time,
+}
+
 /// What the programs of one client have and do.
 #[derive(Debug, Default)]
 pub(crate) struct Program {
@@ -137,6 +146,8 @@ pub(crate) struct Program {
     lookups: BTreeMap<NodeId, u64>,
     handles: Vec<Open>,
     pub(crate) own: Vec<Own>,
+    /// The last lock on each file, held or released: nothing that is read later is older than its grant.
+    pub(crate) locked: BTreeMap<FileId, Locked>,
     /// A change of names was given up, and may be done later.
     pub(crate) has_given_up: bool,
     /// What was looked up last.

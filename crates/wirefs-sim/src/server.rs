@@ -14,9 +14,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use wirefs_model::ModelTree;
 use wirefs_op::message::attach::Watch;
-use wirefs_op::message::lock::Rlock;
+use wirefs_op::message::lock::{LockAction, Rlock};
 use wirefs_op::message::version::{BootId, SessionId};
-use wirefs_op::{NOTAG, Reply, Request, Tag, Time};
+use wirefs_op::{FileId, NOTAG, Reply, Request, Tag, Time};
 use wirefs_server::{
     ConnectionKey, Input, Job, JobKey, Noted, Order, Output, Outside, SessionKey, Sessions, Terms, Tree,
     repeat,
@@ -24,6 +24,8 @@ use wirefs_server::{
 
 /// How often the server's time passes.
 const TICK: Duration = Duration::from_millis(500);
+/// How long a lock that may wait does, as if others held it, in microseconds.
+const LOCKED: (u64, u64) = (0, 400_000);
 /// The watch notices within this, in microseconds.
 const WATCH: (u64, u64) = (0, 300_000);
 /// So long a change may wait for others: for a silent one until its leases are over, for one that is heard until it is
@@ -61,6 +63,10 @@ pub(crate) struct Server {
     connections: u64,
     /// The change whose reply is about to be sent.
     answering: Option<usize>,
+    /// How much of what programs at the server changed the watch has still to report.
+    unreported: usize,
+    /// When locks were granted: to which client, in which life of it, and of which file.
+    granted: BTreeMap<(usize, u64, FileId), Vec<Time>>,
 }
 
 impl Server {
@@ -82,12 +88,19 @@ impl Server {
             attached: BTreeMap::new(),
             connections: 0,
             answering: None,
+            unreported: 0,
+            granted: BTreeMap::new(),
         }
     }
 
     pub(crate) fn new_connection(&mut self) -> ConnectionKey {
         self.connections += 1;
         ConnectionKey(self.connections)
+    }
+
+    /// The first lock on a file that was granted to this life of a client since `since`.
+    pub(crate) fn granted_since(&self, seat: usize, life: u64, file: FileId, since: Time) -> Option<Time> {
+        self.granted.get(&(seat, life, file))?.iter().find(|at| **at >= since).copied()
     }
 
     /// Whether nothing is left to do for anybody.
@@ -125,7 +138,8 @@ impl World {
             Output::Execute(job) if job.is_again && self.flaw == Some(Flaw::LosesTheParked) => {}
             Output::Execute(job) => {
                 self.belongs(&job);
-                let delay = self.delay(self.plan.server);
+                let is_lock = matches!(&job.request, Request::Lock(lock) if lock.action == LockAction::Wait);
+                let delay = self.delay(if is_lock { LOCKED } else { self.plan.server });
                 self.after(delay, Event::Execute(life, Box::new(job)));
             }
             Output::Stop(key) => {
@@ -153,6 +167,7 @@ impl World {
             Output::Verify { id, name } => {
                 let delay = self.delay(WATCH);
                 let outside = Outside::Changed { id, name, version: None };
+                self.server.unreported += 1;
                 self.after(delay, Event::Outside(life, outside));
             }
             Output::Close { connection, why } => {
@@ -233,6 +248,7 @@ impl World {
         self.note(|| format!("server does {:?} {}", job.key, job.request.name()));
         let now = self.server_now();
         let (key, flaw) = (job.key, self.flaw);
+        let asker = self.asker(&job);
         let mut granting = Granting {
             sessions: &mut self.server.sessions,
             flaw,
@@ -244,8 +260,13 @@ impl World {
         let request = job.request.clone();
         match (&job.undecided, &job.request) {
             // Locks keep nobody out here.
-            (_, Request::Lock(_)) => {
-                granting.replies.push(Reply::Lock(Rlock { conflict: None, stat: None }));
+            (_, Request::Lock(lock)) => {
+                let is_quiet = self.server.unreported == 0;
+                let stat = granting.stat_of_locked(&self.server.tree, job.session, lock, is_quiet);
+                granting.replies.push(Reply::Lock(Rlock { conflict: None, stat }));
+                if let Some((stat, (seat, life))) = stat.zip(asker) {
+                    self.server.granted.entry((seat, life, stat.id)).or_default().push(self.now);
+                }
             }
             (Some(begun), _) => repeat::serve(&self.server.tree, job.session, request, begun, &mut granting),
             (None, _) => self.server.tree.serve(job.session, request, &mut granting),
@@ -372,12 +393,14 @@ impl World {
                 Fact::Object(id) => (*id, None),
             };
             let delay = self.delay(WATCH);
+            self.server.unreported += 1;
             self.after(delay, Event::Outside(life, Outside::Changed { id, name, version: None }));
         }
     }
 
     pub(crate) fn outside_is_noticed(&mut self, life: u64, outside: Outside) {
         if life == self.server.life && self.server.is_up {
+            self.server.unreported -= 1;
             self.note(|| format!("server notices {outside:?}"));
             self.tell_server(Input::Outside(outside));
         }

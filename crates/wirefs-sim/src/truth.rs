@@ -64,6 +64,8 @@ pub(crate) struct Glance {
     pub(crate) takes_leases: bool,
     /// For how long what programs at the server did may be hidden.
     pub(crate) outside: Duration,
+    /// When a lock was granted under which it was seen: all that others had changed by then is known.
+    pub(crate) locked: Option<Time>,
 }
 
 /// The tree at all times.
@@ -211,7 +213,18 @@ impl Truth {
         {
             first = at.checked_sub(1);
         }
-        (first, past)
+        (first.max(self.known_when_locked(glance, chain)), past)
+    }
+
+    /// The last step that whoever got a lock then must know.
+    fn known_when_locked<T>(&self, glance: &Glance, chain: &Chain<T>) -> Option<usize> {
+        let locked = glance.locked?;
+        let before = chain.partition_point(|step| step.at < locked);
+        (0..before).rev().find(|at| {
+            let is_unknown =
+                |step: &Step<T>| step.by != By::Outside && self.may_be_unknown(glance, step.by, step.at);
+            chain.get(*at).is_some_and(|step| !is_unknown(step))
+        })
     }
 
     fn may_be_unknown(&self, glance: &Glance, by: By, at: Time) -> bool {

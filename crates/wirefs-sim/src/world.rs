@@ -26,6 +26,8 @@ const LONGEST: Duration = Duration::from_secs(4 * 3600);
 const NARROW: u64 = 3;
 /// One of so many seeds has a mount that keeps no contents, and believes names and attributes.
 const DIRECT: u64 = 8;
+/// In one of so many, programs lock files.
+const LOCKING: u64 = 10;
 /// How often the server's time passes at first.
 const SOON: Duration = Duration::from_millis(500);
 
@@ -94,6 +96,7 @@ impl World {
             // Not by the dice: other seeds stay the runs that they are.
             Scene::Beside if seed % NARROW == NARROW - 1 => Plan::new(&mut dice).narrow(),
             Scene::Beside if seed.is_multiple_of(DIRECT) => Plan::new(&mut dice).direct(),
+            Scene::Beside if seed % LOCKING == LOCKING - 1 => Plan::new(&mut dice).locking(),
             Scene::Beside => Plan::new(&mut dice),
             Scene::Ahead => Plan::ahead(&mut dice),
         };

@@ -43,6 +43,7 @@ impl Plan {
         Plan {
             spares_opendir: false,
             lists: false,
+            locks: false,
             modes: vec![Mode::default()],
             wire: dice.one_of(&[(1_000, 60_000), (100, 3_000), (40_000, 300_000)]),
             server: dice.one_of(&[(0, 30_000), (0, 1_000), (0, 200_000)]),

@@ -1,9 +1,9 @@
 //! What becomes of what was answered.
 
-use super::{Busy, Closing, Deed, Open, Place, Renaming};
+use super::{Busy, Closing, Deed, Locked, Open, Place, Renaming};
 use crate::world::World;
-use wirefs_client::call::{Answer, CallId, Entry, Listed, UNOPENED};
-use wirefs_op::{Errno, FileId, Kind, Request};
+use wirefs_client::call::{Answer, CallId, Entry, Handle, Listed, NodeId, UNOPENED};
+use wirefs_op::{Errno, FileId, Kind, LockKind, Request, Time};
 
 impl World {
     /// The answer to a call is there.
@@ -85,6 +85,9 @@ impl World {
                 let (node, handle) = (*node, *handle);
                 self.check_synced(index, busy.began, node, handle);
             }
+            (Deed::Lock(node, handle, LockKind::Write), Answer::Done) => {
+                return self.locked(index, busy.began, *node, *handle);
+            }
             (Deed::Close(..) | Deed::Lock(..), Answer::Done) => {}
             (Deed::List { handle, .. }, Answer::Opened(opened, _)) => {
                 *handle = Some(opened);
@@ -99,6 +102,20 @@ impl World {
             }
         }
         None
+    }
+
+    /// A lock was granted. What is read from now on is no older than the grant; its program reads at once.
+    fn locked(&mut self, index: usize, asked: Time, node: NodeId, handle: Handle) -> Option<Busy> {
+        let seat = self.seats.get_mut(index)?;
+        let (file, _) = *seat.program.nodes.get(&node)?;
+        if let Some(granted) = self.server.granted_since(index, seat.life, file, asked) {
+            seat.program.locked.insert(file, Locked { granted, answered: self.now });
+        }
+        if seat.program.is_writing(node) {
+            return None;
+        }
+        let deed = Deed::Read { node, handle, offset: 0, count: 4096, has_attributes: false };
+        Some(Busy { deed, began: self.now, call: None })
     }
 
     fn looked(&mut self, index: usize, busy: &Busy, place: &Place, answer: Answer) {

@@ -7,6 +7,9 @@ use bytes::Bytes;
 use wirefs_client::call::{Call, NodeId, ROOT, UNOPENED};
 use wirefs_op::{FileId, Kind, LockKind};
 
+/// Where programs lock files: look up, open, read, write, lock.
+const LOCKING: [u64; 8] = [0, 15, 18, 18, 21, 21, 27, 27];
+
 impl World {
     /// The programs of a client begin.
     pub(crate) fn begin_programs(&mut self, index: usize) {
@@ -48,7 +51,7 @@ impl World {
     }
 
     fn choose(&mut self, index: usize) -> Option<Deed> {
-        let what = self.dice.below(28);
+        let what = if self.plan.locks { self.dice.one_of(&LOCKING) } else { self.dice.below(28) };
         let node = self.some_directory_of(index)?;
         let name = self.dice.one_of(&NAMES);
         let place = self.seats.get(index)?.program.place(node, name)?;

@@ -86,7 +86,7 @@ impl World {
             Deed::Lock(node, handle, kind) => {
                 let range = LockRange { kind: *kind, start: 0, end: u64::MAX, pid: 0 };
                 let (node, handle, family) = (*node, *handle, LockFamily::Posix);
-                self.call(index, Call::Setlk { node, handle, owner: OWNER, family, range, wait: false })
+                self.call(index, Call::Setlk { node, handle, owner: OWNER, family, range, wait: true })
             }
             Deed::List { node, handle: None, .. } => self.call(index, Call::Opendir { node: *node }),
             Deed::List { node, handle: Some(handle), offset, .. } => {

@@ -1,8 +1,12 @@
 //! A job at the tree: what it may promise, and who must hear of it first.
 
 use crate::flaw::Flaw;
-use wirefs_op::{FileId, Reply, Stat, Time};
-use wirefs_server::{Found, JobKey, Parked, Replies, Sessions, Stopped, Touched};
+use crate::server::plain::serve;
+use wirefs_model::ModelTree;
+use wirefs_op::message::get::{GetMode, Tget};
+use wirefs_op::message::lock::{LockAction, Tlock};
+use wirefs_op::{FileId, LockKind, Reply, Request, Stat, Time};
+use wirefs_server::{Found, JobKey, Parked, Replies, SessionKey, Sessions, Stopped, Touched, Tree};
 
 /// The replies to one job, and the leases that they give.
 pub(super) struct Granting<'a> {
@@ -12,6 +16,32 @@ pub(super) struct Granting<'a> {
     pub(super) job: JobKey,
     pub(super) replies: Vec<Reply>,
     pub(super) is_parked: bool,
+}
+
+impl Granting<'_> {
+    /// The attributes that go with a lock that is granted; they are leased only if the watch has reported all that was changed before.
+    pub(super) fn stat_of_locked(
+        &mut self,
+        tree: &ModelTree,
+        session: SessionKey,
+        lock: &Tlock,
+        is_quiet: bool,
+    ) -> Option<Stat> {
+        if lock.range.kind == LockKind::Unlock || lock.action == LockAction::Test {
+            return None;
+        }
+        let get = Tget { target: lock.target.clone(), mode: GetMode::STAT, nmsgs: 1, offset: 0, count: 0 };
+        let replies = if is_quiet {
+            tree.serve(session, Request::Get(get), self);
+            std::mem::take(&mut self.replies)
+        } else {
+            serve(tree, session, Request::Get(get))
+        };
+        replies.into_iter().find_map(|reply| match reply {
+            Reply::Get(got) => got.stat,
+            _ => None,
+        })
+    }
 }
 
 impl Replies for Granting<'_> {

@@ -86,6 +86,7 @@ impl World {
         self.server.life += 1;
         self.server.stopped.clear();
         self.server.waiting.clear();
+        self.server.unreported = 0;
         let sessions: Vec<SessionKey> = self.server.attached.keys().copied().collect();
         for session in sessions {
             self.server.attached.remove(&session);
