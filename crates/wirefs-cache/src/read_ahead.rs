@@ -29,6 +29,12 @@ pub struct ReadAhead {
 }
 
 impl ReadAhead {
+    /// The pattern of a reader whose data was dropped because others may have changed it: only a second read that follows the first in
+    /// sequence is read ahead of. A first read of a database under each lock asks for nothing more.
+    pub fn anew() -> ReadAhead {
+        ReadAhead { next: u64::MAX, ..ReadAhead::default() }
+    }
+
     /// Takes note of a read of `start..end`; tells up to where it pays to have the data, `end` if no further.
     /// `wire_bytes` is what the wire holds: bandwidth × delay.
     pub fn wanted(&mut self, start: u64, end: u64, wire_bytes: u64) -> u64 {

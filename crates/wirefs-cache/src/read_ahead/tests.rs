@@ -73,3 +73,10 @@ fn a_reader_of_much_in_sequence_leaves_behind_each_byte_once() {
     }
     assert!(ahead.left_behind().is_some_and(|(from, _)| from >= far));
 }
+
+#[test]
+fn a_reader_whose_data_was_dropped_gets_only_what_it_asks_for_until_it_reads_on() {
+    let mut ahead = ReadAhead::anew();
+    assert_eq!(ahead.wanted(0, BLOCK, 0), BLOCK);
+    assert!(ahead.wanted(BLOCK, 2 * BLOCK, 0) > 2 * BLOCK);
+}

@@ -3,7 +3,7 @@
 use crate::call::{Handle, PageCache};
 use crate::files::Files;
 use std::time::Duration;
-use wirefs_cache::{Known, NodeId, Ranges, Trust};
+use wirefs_cache::{Known, NodeId, Ranges, ReadAhead, Trust};
 use wirefs_op::Time;
 
 /// How long a file that was recalled is taken for one that others change.
@@ -126,11 +126,15 @@ impl Files {
         (contents.version, contents.valid, contents.kernel_version) = (Some(version), Some(known), None);
     }
 
-    /// A lock on the file was granted, and what is known of its contents is doubtful: what is read from now on is asked for, of the server
-    /// alone.
+    /// A lock on the file was granted, and others may have changed it: all that is read from now on is asked for, of the server alone.
     pub(crate) fn locked(&mut self, node: NodeId) {
         self.doubt_contents(node);
         self.contents(node).is_locked = true;
+        for handle in self.handles_of(node) {
+            if let Some(open) = self.open_mut(handle) {
+                open.ahead = ReadAhead::anew();
+            }
+        }
     }
 
     /// What is known of a file's contents is not to be believed any more, nor are the kernel's pages.
