@@ -11,6 +11,7 @@ mod became;
 mod course;
 mod learned;
 mod looks;
+mod search;
 
 pub use became::{Became, Fate};
 pub use course::Course;
@@ -23,6 +24,7 @@ use crate::replay::{Action, Event, Outcome, Refused, Replay, Terms, Unfit};
 use became::Heard;
 use bytes::Bytes;
 use looks::Looks;
+use search::Search;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wirefs_op::message::number::Tnumber;
 use wirefs_op::message::version::BootId;
@@ -116,6 +118,8 @@ impl Decided {
 enum Phase {
     /// Which names the server's disk has is looked at.
     Names,
+    /// Files that lost the names by which they were changed are searched for.
+    Others,
     /// When their objects were changed is looked at.
     Objects,
     /// The same, of what another process has decided.
@@ -144,6 +148,7 @@ pub struct Bring {
     /// The latest time of change that the server has told.
     seen: u64,
     looks: Looks,
+    search: Search,
     /// What the names were found to be.
     names: BTreeMap<TreePath, Found>,
     /// What was done already by another process.
@@ -169,6 +174,7 @@ impl Bring {
             done: 0,
             seen: 0,
             looks: Looks::default(),
+            search: Search::default(),
             names: BTreeMap::new(),
             done_before: None,
             noted: 0,
@@ -278,6 +284,10 @@ impl Bring {
                 self.looks.received(body)?;
                 self.look_on()?;
             }
+            (Event::Received(body), Phase::Others) => {
+                self.search.received(body)?;
+                self.look_on()?;
+            }
             (Event::Received(_), Phase::Ended) => {}
         }
         self.follow()
@@ -294,15 +304,21 @@ impl Bring {
 
     /// What was looked at is known, or more is asked for.
     fn look_on(&mut self) -> Result<(), Fault> {
-        self.acts.extend(self.looks.ask().into_iter().map(Act::Send));
+        self.look_more();
         while self.looks.is_done()
+            && self.search.is_done()
             && let Some(redo) = &mut self.redo
         {
             match self.phase {
                 Phase::Names => {
                     self.names = self.looks.found();
                     redo.decide(&self.names).map_err(Unfit::Unlike)?;
-                    self.looks.begin(redo.targets());
+                    self.search.begin(redo.lost());
+                    self.phase = Phase::Others;
+                }
+                Phase::Others => {
+                    let others = self.search.found();
+                    self.looks.begin(redo.targets().into_iter().chain(others).collect());
                     self.phase = Phase::Objects;
                 }
                 Phase::Objects => {
@@ -327,9 +343,14 @@ impl Bring {
                 }
                 Phase::Moves | Phase::Ended => break,
             }
-            self.acts.extend(self.looks.ask().into_iter().map(Act::Send));
+            self.look_more();
         }
         Ok(())
+    }
+
+    fn look_more(&mut self) {
+        let frames = self.looks.ask().into_iter().chain(self.search.ask());
+        self.acts.extend(frames.map(Act::Send));
     }
 
     fn end(&mut self, outcome: Outcome) {

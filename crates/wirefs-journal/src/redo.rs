@@ -34,18 +34,12 @@ use wirefs_op::{Errno, FileId, Kind, Request, TreePath};
 /// Why a change is kept aside whose object, or whose name, somebody else may have used since.
 const CHANGED_LATER: &str = "the server's machine was started again, and what it has there was changed later";
 
-/// Why a change is kept aside whose object was changed by another name before.
-const TWO_NAMES: &str = "the server's machine was started again, and it cannot be told since when its file has had both of its names";
-
 /// Why it cannot be told what the server's disk has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unlike {
     /// The changes contradict each other: others changed the same names between them.
     #[error("the changes are not those of a client that was alone")]
     Journal,
-    /// Two names of one file, both older than the changes, were changed before they were known to be of one.
-    #[error("a file was changed by two names, and it cannot be told since when they are of one file")]
-    Names,
     /// Nothing that the changes did explains what is there.
     #[error("what the server has there now is not what any of the changes left")]
     Server,
@@ -102,8 +96,6 @@ pub struct Redo {
     foreign: BTreeSet<Node>,
     /// Names of what was changed later than the client ever heard, and the objects of which changes of its own may be the reason.
     later: BTreeSet<Key>,
-    /// Changes that cannot be followed, though the server may have done them.
-    unfollowed: BTreeSet<u64>,
     unsure: BTreeSet<Node>,
     /// The number of the next change that is sent.
     next: u64,
@@ -129,7 +121,6 @@ impl Redo {
             cut: None,
             foreign: BTreeSet::new(),
             later: BTreeSet::new(),
-            unfollowed: BTreeSet::new(),
             unsure: BTreeSet::new(),
             next,
             again: BTreeMap::new(),
@@ -150,10 +141,6 @@ impl Redo {
         let deed = match deed::read(&mut self.names, record.number, &request, told.made) {
             // The server would have refused it, and nobody heard so.
             Err(Unlike::Journal) if !told.is_answered => return Ok(()),
-            Err(Unlike::Names) if !told.is_answered => {
-                self.unfollowed.insert(record.number);
-                return Ok(());
-            }
             deed => deed?,
         };
         for (key, holder) in &deed.names {
@@ -187,6 +174,7 @@ impl Redo {
     /// # Cost
     /// As [`Redo::probes`].
     pub fn decide(&mut self, found: &BTreeMap<TreePath, Found>) -> Result<(), Unlike> {
+        self.deeds.values_mut().for_each(|known| known.deed.settle(&self.names));
         let cut = cut::find(&self.names, &self.steps(), found)?;
         self.cut = Some(cut);
         Ok(())
@@ -198,20 +186,34 @@ impl Redo {
         self.concerned().map(|(_, path)| path).chain(forgotten).collect()
     }
 
+    /// The files, by their ids, whose contents were changed by names that are gone: they may have other names, of which no change speaks.
+    pub fn lost(&self) -> BTreeSet<FileId> {
+        let Some(cut) = &self.cut else { return BTreeSet::new() };
+        let done = self.deeds.values().filter(|known| known.is_before(cut)).map(|known| &known.deed);
+        let nodes = done.flat_map(|deed| deed.of.or(deed.makes).into_iter().chain(deed.reads));
+        let nodes =
+            nodes.filter(|node| !self.names.of(*node).is_new && cut.path(&self.names, *node).is_none());
+        nodes.filter_map(|node| self.names.id(node)).collect()
+    }
+
     /// Objects that changes name by the number of one that is forgotten: a server that was started again knows them by theirs alone.
     fn forgotten(&self) -> Vec<(Node, TreePath)> {
-        let nodes = self.names.forgotten.iter().copied().filter(|node| self.names.id(*node).is_none());
-        nodes.filter_map(|node| Some((node, self.cut.as_ref()?.state.path(node)?))).collect()
+        let nodes = self.names.forgotten.iter().map(|node| self.names.same(*node));
+        let nodes = nodes.filter(|node| self.names.id(*node).is_none());
+        nodes.filter_map(|node| Some((node, self.cut.as_ref()?.path(&self.names, node)?))).collect()
     }
 
     fn concerned(&self) -> impl Iterator<Item = (Node, TreePath)> + '_ {
         let nodes = self.deeds.values().filter_map(|known| known.deed.of.or(known.deed.makes));
-        nodes.filter_map(|node| Some((node, self.cut.as_ref()?.state.path(node)?)))
+        nodes.filter_map(|node| Some((node, self.cut.as_ref()?.path(&self.names, node)?)))
     }
 
     /// What is at [`Redo::targets`], and when it was changed last. What was changed later than the client ever heard was changed by
     /// somebody else, or is whole: it is left alone.
     pub fn compare(&mut self, found: &BTreeMap<TreePath, Found>, seen: u64) {
+        if let Some(cut) = &mut self.cut {
+            cut.found_at(found);
+        }
         let forgotten = self.forgotten();
         for (node, path) in &forgotten {
             if let (Some(cut), Some(found)) = (&mut self.cut, found.get(path)) {
@@ -248,9 +250,6 @@ impl Redo {
     /// # Errors
     /// It is none that was learned.
     pub fn redo(&mut self, record: &Record) -> Result<Redone, Unlike> {
-        if self.unfollowed.contains(&record.number) {
-            return Ok(Redone::Aside(TWO_NAMES));
-        }
         let (Some(cut), Some(known)) = (&self.cut, self.deeds.get(&record.number)) else {
             // Refused, or of no use without its holder.
             return Ok(Redone::Nothing);
@@ -269,7 +268,7 @@ impl Redo {
             return Ok(Redone::Aside(why));
         }
         let request = at_its_offset(request, &known.told);
-        let is_before = known.step < cut.step || known.step == cut.step && known.steps() == 0;
+        let is_before = known.is_before(cut);
         let (request, ids) = if is_before {
             let Some(done) = rest(cut, &self.names, known, request) else { return Ok(Redone::Nothing) };
             done
@@ -343,6 +342,11 @@ impl Redo {
 }
 
 impl Known {
+    /// Whether it comes before the moment that the server's disk has.
+    fn is_before(&self, cut: &Cut) -> bool {
+        self.step < cut.step || self.step == cut.step && self.steps() == 0
+    }
+
     fn steps(&self) -> usize {
         usize::from(!self.deed.names.is_empty())
     }
@@ -376,7 +380,7 @@ fn without_flags(request: Request) -> Request {
 /// What remains of a change up to the cut: what it did to contents and attributes, where its object is by now; and the objects that it
 /// names.
 fn rest(cut: &Cut, names: &Names, known: &Known, request: Request) -> Option<(Request, [Option<Node>; 2])> {
-    let at = |node: Node| cut.state.path(node);
+    let at = |node: Node| cut.path(names, node);
     let moved = |target: Target, node: Node| Some(Target { path: at(node)?, fd: NOFD, ..target });
     let Deed { of, makes, ids, .. } = &known.deed;
     match request {

@@ -16,6 +16,8 @@ pub(super) struct Cut {
     pub(super) step: usize,
     pub(super) state: State,
     ids: BTreeMap<Node, FileId>,
+    /// A path of each object that was found.
+    paths: BTreeMap<FileId, TreePath>,
     /// When what has a name was changed last.
     changed: BTreeMap<Key, u64>,
 }
@@ -26,6 +28,13 @@ impl Cut {
         self.ids.get(&node).copied()
     }
 
+    /// More paths at which objects were found.
+    pub(super) fn found_at(&mut self, found: &BTreeMap<TreePath, Found>) {
+        for (path, found) in found {
+            self.paths.entry(found.id).or_insert_with(|| path.clone());
+        }
+    }
+
     /// The object is found to have this number.
     pub(super) fn learn(&mut self, node: Node, id: FileId) {
         self.ids.insert(node, id);
@@ -34,6 +43,12 @@ impl Cut {
     /// The names of what was changed later than that.
     pub(super) fn changed_after(&self, seen: u64) -> BTreeSet<Key> {
         self.changed.iter().filter(|(_, changed)| **changed > seen).map(|(key, _)| key.clone()).collect()
+    }
+
+    /// A path of the object: by a name that changes gave it, or by one that was found to mean it.
+    pub(super) fn path(&self, names: &Names, node: Node) -> Option<TreePath> {
+        let found = || self.paths.get(&self.id(node).or(names.id(node))?).cloned();
+        self.state.path(node).or_else(found)
     }
 
     /// Whether it has a name.
@@ -90,14 +105,25 @@ pub(super) fn probes(names: &Names, steps: &[&Deed]) -> Result<BTreeSet<TreePath
 /// Moments that fit, at most.
 const MOMENTS_MAX: usize = 256;
 
+/// A moment at which the server has what every name means then.
+struct Fitting {
+    step: usize,
+    state: State,
+    ids: BTreeMap<Node, FileId>,
+}
+
 /// Whether two moments that fit are the same but for what nobody knows. What was made, and its number never told, is not taken for what
 /// was there before.
-fn agree(names: &Names, one: &State, other: &State, keys: &BTreeSet<Key>) -> bool {
-    keys.iter().all(|key| match (one.holder(key), other.holder(key)) {
+fn agree(names: &Names, one: &Fitting, other: &Fitting, keys: &BTreeSet<Key>) -> bool {
+    keys.iter().all(|key| match (one.state.holder(key), other.state.holder(key)) {
         (Holder::Unknown, Holder::Object(node)) | (Holder::Object(node), Holder::Unknown) => {
             names.id(node).is_some() || !names.of(node).is_new
         }
         (Holder::Unknown, _) | (_, Holder::Unknown) => true,
+        // Two names of one file, perhaps: then both are found to be that at one moment.
+        (Holder::Object(a), Holder::Object(b)) => {
+            a == b || one.ids.contains_key(&a) && one.ids.get(&a) == one.ids.get(&b)
+        }
         (one, other) => one == other,
     })
 }
@@ -108,12 +134,28 @@ fn fits(names: &Names, state: &State, key: &Key, found: &BTreeMap<TreePath, Foun
     match (state.holder(key), found.get(&path)) {
         (Holder::Unknown, _) | (Holder::Nobody, None) => true,
         (Holder::Nobody, Some(_)) | (Holder::Object(_), None) => false,
-        // One that is not known by its number is none of those that are.
-        (Holder::Object(node), Some(found)) => match names.id(node) {
-            Some(known) => known == found.id,
-            None => names.by_id(found.id).is_none(),
-        },
+        (Holder::Object(node), Some(found)) => names.may_be(node, found.id),
     }
+}
+
+/// The ids that the objects have at a moment at which each name fits; `None`: one object would have two of them, or two objects that cannot
+/// be one file the same.
+fn ids(
+    names: &Names,
+    state: &State,
+    keys: &BTreeSet<Key>,
+    found: &BTreeMap<TreePath, Found>,
+) -> Option<BTreeMap<Node, FileId>> {
+    let (mut ids, mut nodes) = (BTreeMap::new(), BTreeMap::new());
+    for key in keys {
+        let Holder::Object(node) = state.holder(key) else { continue };
+        let Some(found) = path(state, key).and_then(|path| found.get(&path)) else { continue };
+        let is_one_id = *ids.entry(node).or_insert(found.id) == found.id;
+        if !is_one_id || !names.may_be_one(node, *nodes.entry(found.id).or_insert(node)) {
+            return None;
+        }
+    }
+    Some(ids)
 }
 
 /// # Errors
@@ -125,8 +167,16 @@ pub(super) fn find(names: &Names, steps: &[&Deed], found: &BTreeMap<TreePath, Fo
         keys.iter().filter(|key| !fits(names, state, key, found)).cloned().collect()
     };
     let mut wrong = all(&state);
-    let mut fitting: Vec<(usize, State)> = Vec::new();
-    fitting.extend(wrong.is_empty().then(|| (0, state.clone())));
+    let (mut fitting, mut taken): (Vec<Fitting>, usize) = (Vec::new(), 0);
+    let mut look = |step: usize, state: &State| {
+        taken += 1;
+        let ids = ids(names, state, &keys, found);
+        fitting.extend(ids.map(|ids| Fitting { step, state: state.clone(), ids }));
+        if taken > MOMENTS_MAX { Err(Unlike::Large) } else { Ok(()) }
+    };
+    if wrong.is_empty() {
+        look(0, &state)?;
+    }
     for (index, deed) in steps.iter().enumerate() {
         let is_moved = moves(names, &state, deed);
         apply(&mut state, deed);
@@ -142,23 +192,21 @@ pub(super) fn find(names: &Names, steps: &[&Deed], found: &BTreeMap<TreePath, Fo
             }
         }
         if wrong.is_empty() {
-            fitting.push((index + 1, state.clone()));
-        }
-        if fitting.len() > MOMENTS_MAX {
-            return Err(Unlike::Large);
+            look(index + 1, &state)?;
         }
     }
-    let (step, state) = fitting.pop().ok_or(Unlike::Server)?;
-    if !fitting.iter().all(|(_, other)| agree(names, &state, other, &keys)) {
+    let last = fitting.pop().ok_or(Unlike::Server)?;
+    if !fitting.iter().all(|other| agree(names, &last, other, &keys)) {
         return Err(Unlike::Several);
     }
-    let (mut ids, mut changed) = (BTreeMap::new(), BTreeMap::new());
+    let Fitting { step, state, ids } = last;
+    let (mut paths, mut changed) = (BTreeMap::new(), BTreeMap::new());
     for key in &keys {
-        let Some(found) = path(&state, key).and_then(|path| found.get(&path)) else { continue };
+        let Some((path, found)) = path(&state, key).and_then(|path| found.get_key_value(&path)) else {
+            continue;
+        };
         changed.insert(key.clone(), found.changed);
-        if let Holder::Object(node) = state.holder(key) {
-            ids.insert(node, found.id);
-        }
+        paths.insert(found.id, path.clone());
     }
-    Ok(Cut { step, state, ids, changed })
+    Ok(Cut { step, state, ids, paths, changed })
 }

@@ -24,6 +24,19 @@ pub(super) struct Deed {
     pub(super) is_void: bool,
 }
 
+impl Deed {
+    /// Names each object by the one that it turned out to be.
+    pub(super) fn settle(&mut self, names: &Names) {
+        let Deed { names: named, ids, of, makes, reads, .. } = self;
+        let holders = named.iter_mut().filter_map(|(_, holder)| match holder {
+            Holder::Object(node) => Some(node),
+            Holder::Unknown | Holder::Nobody => None,
+        });
+        let nodes = ids.iter_mut().flatten().chain(of).chain(makes).chain(reads);
+        holders.chain(nodes).for_each(|node| *node = names.same(*node));
+    }
+}
+
 /// What a change does, when all before it are done. `made`: the id that it was told of what it makes.
 pub(super) fn read(
     names: &mut Names,

@@ -31,6 +31,8 @@ pub(super) struct Object {
     pub(super) made: Option<u64>,
     /// It was not there before that.
     pub(super) is_new: bool,
+    /// The object that this one turned out to be.
+    same: Option<Node>,
 }
 
 /// The names after some of the changes.
@@ -54,6 +56,13 @@ impl State {
         if let Holder::Object(node) = holder {
             self.places.entry(node).or_default().insert(key);
         }
+    }
+
+    /// All names of an object are another's from now on.
+    fn merge(&mut self, node: Node, into: Node) {
+        let places = self.places.remove(&node).unwrap_or_default();
+        self.names.extend(places.iter().map(|key| (key.clone(), Holder::Object(into))));
+        self.places.entry(into).or_default().extend(places);
     }
 
     /// Whether a directory is known to have something in it.
@@ -81,7 +90,7 @@ impl State {
 /// All that the changes tell of names.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Names {
-    pub(super) objects: Vec<Object>,
+    objects: Vec<Object>,
     by_number: BTreeMap<u64, Node>,
     by_id: BTreeMap<FileId, Node>,
     /// Objects that were made by changes before the first.
@@ -129,8 +138,17 @@ impl Names {
         }
     }
 
+    /// The object that a node stands for, once two of them turned out to be one file.
+    pub(super) fn same(&self, node: Node) -> Node {
+        let mut at = node;
+        while let Some(same) = self.objects.get(at.0).and_then(|object| object.same) {
+            at = same;
+        }
+        at
+    }
+
     pub(super) fn of(&self, node: Node) -> Object {
-        self.objects.get(node.0).copied().unwrap_or_default()
+        self.objects.get(self.same(node).0).copied().unwrap_or_default()
     }
 
     /// The number that the object has if it is there.
@@ -140,10 +158,44 @@ impl Names {
 
     /// What the client meant by an id.
     pub(super) fn by_id(&self, id: FileId) -> Option<Node> {
-        match id.provisional_number() {
-            Some(number) => self.by_number.get(&number).copied(),
-            None => self.by_id.get(&id).copied(),
+        let node = match id.provisional_number() {
+            Some(number) => self.by_number.get(&number),
+            None => self.by_id.get(&id),
+        };
+        node.map(|node| self.same(*node))
+    }
+
+    /// Whether an object may have this id at the server: it has, or it is older than the changes and so is what is known by the id.
+    /// A file may have had several names before the first change.
+    pub(super) fn may_be(&self, node: Node, id: FileId) -> bool {
+        match (self.id(node), self.by_id(id)) {
+            (Some(known), _) => known == id,
+            (None, None) => true,
+            (None, Some(known)) => self.may_be_one(node, known),
         }
+    }
+
+    /// Whether two objects may be one file with several names, all older than the changes.
+    pub(super) fn may_be_one(&self, one: Node, other: Node) -> bool {
+        let may_be = |node: Node| !self.of(node).is_new && !self.directories.contains(&node);
+        one == other || may_be(one) && may_be(other)
+    }
+
+    /// An object of which only names are known turned out to be another one, which has an id: a file with several names.
+    fn merge(&mut self, node: Node, into: Node) -> Result<(), Unlike> {
+        let Object { id, made, .. } = self.of(node);
+        if id.is_some() || !self.may_be_one(node, into) {
+            return Err(Unlike::Journal);
+        }
+        self.first.merge(node, into);
+        self.now.merge(node, into);
+        if let Some(object) = self.objects.get_mut(into.0) {
+            object.made = object.made.or(made);
+        }
+        if let Some(object) = self.objects.get_mut(node.0) {
+            object.same = Some(into);
+        }
+        Ok(())
     }
 
     /// Changes from this number on are told, in their order.
@@ -158,29 +210,24 @@ impl Names {
     /// A change says that the object has this id.
     pub(super) fn is_called(&mut self, node: Node, id: Option<FileId>) -> Result<(), Unlike> {
         let Some(id) = id else { return Ok(()) };
-        let object = self.of(node);
-        match id.provisional_number() {
-            Some(number) if object.made == Some(number) => Ok(()),
+        let (object, known) = (self.of(node), self.by_id(id));
+        match (id.provisional_number(), known) {
+            (_, Some(known)) if known == node => Ok(()),
+            (_, Some(known)) => self.merge(node, known),
             // The change that made it is forgotten: it is on the server's disk, and known by its path.
-            Some(number) if self.is_forgotten(number) && object.made.is_none() => {
+            (Some(number), None) if self.is_forgotten(number) && !object.is_new => {
                 if let Some(object) = self.objects.get_mut(node.0) {
-                    object.made = Some(number);
+                    object.made = object.made.or(Some(number));
                 }
                 self.by_number.insert(number, node);
                 self.forgotten.push(node);
                 Ok(())
             }
-            Some(_) if object.id.is_none() && object.made.is_none() && self.old(id).is_some() => {
-                Err(Unlike::Names)
-            }
-            Some(_) => Err(Unlike::Journal),
-            None if object.id == Some(id) => Ok(()),
-            None if object.id.is_none() && self.old(id).is_some() && !object.is_new => Err(Unlike::Names),
-            None if object.id.is_some() || self.by_id.contains_key(&id) => Err(Unlike::Journal),
-            None => {
+            (None, None) if object.id.is_none() => {
                 self.learn(node, id);
                 Ok(())
             }
+            _ => Err(Unlike::Journal),
         }
     }
 
@@ -222,7 +269,7 @@ impl Names {
         }
         let node = self.walk(path)?;
         self.is_called(node, id)?;
-        Ok(node)
+        Ok(self.same(node))
     }
 
     /// What the client meant by an id, if that may have been there before the first change.

@@ -11,8 +11,7 @@ pub(crate) struct AheadPlan {
     pub(crate) kills: bool,
     /// The server's machine loses power.
     pub(crate) power_cuts: bool,
-    /// The client's machine does: not both, since what is journaled and not synced may be on the server's disk, and gone here. Nor is a
-    /// hard link made where the server's does: two names that were there before the journal begins are not known to be one object's.
+    /// The client's machine does: not both, since what is journaled and not synced may be on the server's disk, and gone here.
     pub(crate) machine_crashes: bool,
     /// `--fsync=journal`.
     pub(crate) fsync_here: bool,

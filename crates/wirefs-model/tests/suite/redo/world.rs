@@ -12,10 +12,12 @@ use wirefs_op::message::remove::Tremove;
 use wirefs_op::message::rename::Trename;
 use wirefs_op::message::target::{NOFD, Place, Target};
 use wirefs_op::message::version::BootId;
-use wirefs_op::wire::Data;
+use wirefs_op::message::xattr::{Txattr, XattrAction};
+use wirefs_op::wire::{Data, Text};
 use wirefs_op::{Cred, Errno, FileId, Kind, NOTAG, Reply, Request, SetStat, TreePath};
 use wirefs_server::{Replies, SessionKey, Stopped, Tree};
 
+const ATTRIBUTE: &[u8] = b"user.n";
 const SESSION: SessionKey = SessionKey(1);
 
 /// What was changed, as it is in the journal, and as the server was asked.
@@ -37,8 +39,8 @@ impl std::fmt::Debug for Change {
     }
 }
 
-/// What is at a path: kind, permissions, links, contents, and the first path of the same object.
-type Seen = (Kind, u32, u32, Bytes, String);
+/// What is at a path: kind, permissions, links, contents, the attribute, and the first path of the same object.
+type Seen = (Kind, u32, u32, Bytes, Bytes, String);
 
 pub(super) struct World {
     tree: ModelTree,
@@ -105,23 +107,6 @@ impl World {
         }
         world.dice = Dice::new(seed);
         world
-    }
-
-    pub(super) fn has_twins(&self) -> bool {
-        self.begun.iter().any(|text| text.starts_with("link"))
-    }
-
-    /// Whether what had two names from the start has two of them still: of one that the changes took a name from, they may never tell that
-    /// it has another.
-    pub(super) fn keeps_twins(&self) -> bool {
-        let start = World::with(0, &self.begun);
-        let twins = start
-            .walk()
-            .into_iter()
-            .filter(|(path, ..)| start.get(path, GetMode::STAT).unwrap().stat.unwrap().nlink == 2);
-        let names = self.walk();
-        let count = |of: FileId| names.iter().filter(|(_, id, _)| *id == of).count();
-        twins.filter(|(.., kind)| *kind == Kind::File).all(|(_, id, _)| count(id) >= 2)
     }
 
     pub(super) fn root(&self) -> FileId {
@@ -196,10 +181,22 @@ impl World {
                 let set = SetStat { mode, ..SetStat::default() };
                 Request::Put(Tput { set, ..put(self.target(name)?, PutMode::STAT) })
             }
+            "attribute" => Request::Xattr(Txattr {
+                target: self.target(name)?,
+                action: XattrAction::Set,
+                flags: 0,
+                name: Text::new(ATTRIBUTE),
+                kill_sgid: false,
+                value: Data(bytes),
+            }),
             "remove" => {
                 let kind = self.get(&path(name), GetMode::STAT).ok()?.stat?.kind;
                 let directory = kind == Kind::Directory;
                 Request::Remove(Tremove { place: self.place(name)?, directory })
+            }
+            // Of two names of one file a kernel says itself that nothing is to be done.
+            "rename" if self.id(&path(name)).is_some_and(|id| self.id(&path(words[2])) == Some(id)) => {
+                return None;
             }
             "rename" => Request::Rename(Trename {
                 from: self.place(name)?,
@@ -220,9 +217,24 @@ impl World {
     /// Random changes, the last of them not answered.
     pub(super) fn change(&mut self, count: u64) -> Vec<Change> {
         const NAMES: [&str; 6] = ["a", "b", "old", "new", "c", "e"];
-        const WHAT: [&str; 15] = [
-            "mkdir", "mkdir", "create", "create", "spill", "symlink", "write", "write", "append", "cut",
-            "chmod", "remove", "rename", "rename", "link",
+        const WHAT: [&str; 17] = [
+            "mkdir",
+            "mkdir",
+            "create",
+            "create",
+            "spill",
+            "symlink",
+            "write",
+            "write",
+            "append",
+            "cut",
+            "chmod",
+            "attribute",
+            "remove",
+            "rename",
+            "rename",
+            "link",
+            "link",
         ];
         let answered = self.dice.below(count + 1);
         let mut changes = Vec::new();
@@ -330,17 +342,34 @@ impl World {
         }
     }
 
-    /// Does a change of contents wherever its object is by now.
+    /// Does a change of contents or attributes wherever its object is by now.
     fn somewhere(&self, change: &Change) {
-        let Request::Put(mut put) = change.asked.clone() else { return };
-        let found = self.walk().into_iter().find(|(_, id, _)| Some(*id) == put.target.id);
-        if let Some((path, ..)) = found {
-            // The bytes of an append have a place in the file.
-            if let Some(offset) = change.told.offset {
-                (put.mode, put.offset) = (PutMode::DATA, offset);
+        let mut request = change.asked.clone();
+        let target = match &mut request {
+            Request::Put(put) => {
+                // The bytes of an append have a place in the file.
+                if let Some(offset) = change.told.offset {
+                    (put.mode, put.offset) = (PutMode::DATA, offset);
+                }
+                &mut put.target
             }
-            put.target.path = path;
-            self.ask(Request::Put(put)).unwrap();
+            Request::Xattr(xattr) => &mut xattr.target,
+            _ => return,
+        };
+        let found = self.walk().into_iter().find(|(_, id, _)| Some(*id) == target.id);
+        if let Some((path, ..)) = found {
+            target.path = path;
+            self.ask(request).unwrap();
+        }
+    }
+
+    /// The value of the one attribute that is set, or nothing.
+    fn attribute(&self, path: &TreePath) -> Bytes {
+        let (target, name, value) = (Target::at(path.clone()), Text::new(ATTRIBUTE), Data(Bytes::new()));
+        let read = Txattr { target, action: XattrAction::Read, name, flags: 0, kill_sgid: false, value };
+        match self.ask(Request::Xattr(read)) {
+            Ok(Reply::Xattr(got)) => got.value.0,
+            _ => Bytes::new(),
         }
     }
 
@@ -365,7 +394,7 @@ impl World {
             let stat = self.get(&path, GetMode::STAT).unwrap().stat.unwrap();
             let has_data = kind != Kind::Directory;
             let data = if has_data { self.get(&path, GetMode::DATA).unwrap().data.0 } else { Bytes::new() };
-            (shown, (kind, stat.mode, stat.nlink, data, first))
+            (shown, (kind, stat.mode, stat.nlink, data, self.attribute(&path), first))
         };
         self.walk().into_iter().map(seen).collect()
     }
@@ -374,6 +403,11 @@ impl World {
     pub(super) fn found(&self, paths: BTreeSet<TreePath>) -> BTreeMap<TreePath, Found> {
         let found = |path: &TreePath| Some(Found { id: self.id(path)?, changed: 0 });
         paths.into_iter().filter_map(|path| Some((path.clone(), found(&path)?))).collect()
+    }
+
+    /// The paths of these objects: as a search of the whole tree finds them.
+    pub(super) fn paths_of(&self, ids: &BTreeSet<FileId>) -> BTreeSet<TreePath> {
+        self.walk().into_iter().filter(|(_, id, _)| ids.contains(id)).map(|(path, ..)| path).collect()
     }
 
     pub(super) fn id_of(&self, text: &str) -> FileId {
