@@ -95,7 +95,7 @@ pub enum Lane {
     Data(DataKey),
 }
 
-/// What a server said of a change.
+/// What is known of a change beside its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Said {
     /// It refused it.
@@ -104,6 +104,8 @@ pub enum Said {
     Made(FileId),
     /// It wrote its data here.
     Went(u64),
+    /// An append that is not answered writes its data here: this client is the only one, and knows the size of the file.
+    Expected(u64),
 }
 
 /// What the journal notes, so that changes can be done again when the server's machine has lost them.
@@ -113,7 +115,7 @@ pub enum Note {
     Alone(Option<u64>),
     /// The latest time of change that the server has told of what own changes did.
     Seen(Timestamp),
-    /// What the server said of this change.
+    /// What is known of this change.
     Said(u64, Said),
 }
 

@@ -154,8 +154,8 @@ impl Survey {
 
     /// What the client was told of a change.
     pub fn told(&self, number: u64) -> Told {
-        let known = self.told.get(&number).copied();
-        known.unwrap_or(Told { is_answered: number < self.answered, ..Told::default() })
+        let known = self.told.get(&number).copied().unwrap_or_default();
+        Told { is_answered: known.is_answered || number < self.answered, ..known }
     }
 
     /// The changes that the server refused, as their programs know.

@@ -132,8 +132,10 @@ impl World {
     /// Something for the journal.
     pub(crate) fn journal(&mut self, output: Output) {
         let Some(ahead) = &mut self.ahead else { return };
+        let is_over = ahead.is_over;
         let Some(journal) = &mut ahead.journal else { return };
         match output {
+            Output::Refused(..) if is_over => {}
             Output::Journal(number, frame) => {
                 journal.record(number, frame.to_body(), ahead.past.next_step());
             }

@@ -69,6 +69,8 @@ pub(crate) struct Contents {
     pub(super) is_ahead: bool,
     /// Where the writes among them end, and how many end there.
     pub(super) ends: BTreeMap<u64, u32>,
+    /// Where the last of them is expected to end, if it is an append.
+    pub(crate) appended: Option<u64>,
     /// Releases of locks sent and not answered.
     pub(crate) unlocking: u32,
     /// Bytes in them.

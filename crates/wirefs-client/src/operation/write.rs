@@ -1,7 +1,7 @@
 //! Write: sent at once; its caller goes on while the wire holds not too much.
 
 use crate::call::{Answer, CallId, Handle, Invalidate, WriteData};
-use crate::core::Client;
+use crate::core::{Client, Note, Output, Said};
 use crate::files::Drained;
 use crate::operation::{Pending, as_opened, attributes, flush, gather, open, seek, session};
 use bytes::Bytes;
@@ -95,9 +95,8 @@ pub(crate) fn start(
         gather::send(client, node);
     }
     let is_ahead = background && !append && may_go_ahead(client, node);
-    if append {
-        appends(client, node);
-    } else {
+    let expected = if append { appends(client, node) } else { None };
+    if !append {
         took_local_effect(client, node, offset, &data, is_ahead);
         forget_behind(client, node, handle, (offset, offset + data.len() as u64));
     }
@@ -118,7 +117,11 @@ pub(crate) fn start(
             .and_if(append, PutMode::APPEND)
             .and_if(sync, PutMode::SYNC)
             .and_if(kill_privileges, PutMode::KILL_PRIVILEGES);
+        let number = client.requests.next_number();
         send(client, node, target.clone(), mode, offset + at as u64, piece, (waits, is_ahead));
+        if let Some(start) = expected {
+            is_expected(client, node, number, (start + at as u64, start + end as u64));
+        }
         at = end;
     }
     if background {
@@ -134,11 +137,24 @@ fn take_in(client: &Client, cached: bool) -> Result<(), Errno> {
     if client.is_past_deadline() && !may_wait { Err(Errno::HostDown) } else { Ok(()) }
 }
 
-/// Where it goes nobody knows: what is known does not have it, and must not answer its writer.
-fn appends(client: &mut Client, node: NodeId) {
+/// The server decides where an append goes: what is known does not have it, and must not answer its writer. Returns where it goes if nobody
+/// else changes the file, as far as this client can know.
+fn appends(client: &mut Client, node: NodeId) -> Option<u64> {
+    let known = client.names.node(node).map(|known| known.stat.size);
+    let last = client.files.contents(node).appended.filter(|_| client.files.is_writing(node));
+    let expected = if may_go_ahead(client, node) { known } else { last.filter(|_| client.may_be_ahead()) };
     client.files.contents(node).valid = None;
     if client.files.is_ahead(node) {
         client.names.doubt(node);
+    }
+    expected
+}
+
+/// The append that was just sent under this number, if it has one, is expected to begin and end there.
+fn is_expected(client: &mut Client, node: NodeId, number: u64, (start, end): (u64, u64)) {
+    client.files.contents(node).appended = Some(end);
+    if client.config.journal && client.requests.next_number() == number + 1 {
+        client.output(Output::JournalNote(Note::Said(number, Said::Expected(start))));
     }
 }
 
@@ -355,6 +371,7 @@ impl Pending {
 /// An own change of the node is on its way: what the server says of it meanwhile may be older or newer than that.
 pub(crate) fn begins(client: &mut Client, node: NodeId, bytes: u64) {
     as_opened::outdated(client, node);
+    client.files.contents(node).appended = None;
     client.files.write_sent(node, bytes);
     client.names.hold(node);
 }

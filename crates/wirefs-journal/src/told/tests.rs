@@ -10,11 +10,12 @@ fn what_was_told_is_read_as_it_was_written() {
         Told { made: Some(id), ..answered },
         Told { offset: Some(u64::MAX), ..answered },
         Told { made: Some(id), offset: Some(9), ..answered },
+        Told { offset: Some(9), ..Told::default() },
     ] {
         assert_eq!(Told::decode(&told.encode()), Some(told));
     }
     let bytes = Told { made: Some(id), ..answered }.encode();
     assert_eq!(&bytes[..17], [2, 3, 0, 0, 0, 6, 5, 4, 3, 2, 1, 0, 0, 7, 0, 0, 0]);
     assert_eq!(Told::decode(&bytes[1..]), None);
-    assert_eq!(Told::decode(&[8; TOLD_BYTES]), None);
+    assert_eq!(Told::decode(&[16; TOLD_BYTES]), None);
 }

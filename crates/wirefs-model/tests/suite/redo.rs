@@ -69,7 +69,7 @@ fn is_found_again(redo: &Redo, change: &Change, sent: Option<&u64>, lost: &World
     }
 }
 
-// S-77
+// S-77 S-149
 #[test]
 fn whatever_a_disk_has_lost_of_names_and_contents_is_there_again() {
     let whole = (0..1000).filter(|seed| is_whole_again(World::new(*seed), *seed, 1)).count();

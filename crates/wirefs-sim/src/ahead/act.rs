@@ -38,6 +38,8 @@ pub(crate) enum Step {
     Mode(TreePath, u32),
     Cut(TreePath, u64),
     Open(TreePath),
+    /// The same, to append.
+    OpenEnd(TreePath),
     /// Of the file that was opened last, or that is kept open.
     Write(u64, Bytes),
     Read,

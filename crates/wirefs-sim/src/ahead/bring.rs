@@ -180,6 +180,10 @@ impl World {
                     self.note_request(SEAT, &body);
                     self.send_up(connection, body, Lane::Changes);
                 }
+                // S-149: it was asked for while there was no connection, so that its client did not know the end of the file.
+                Some(Act::Keep(_, why)) if why.ends_with("nobody knows where the append went") => {
+                    self.is_kept_aside();
+                }
                 Some(Act::Keep(record, why)) => {
                     let is_refused = why.starts_with("the server refused it");
                     if !(is_refused && self.is_refused_anyhow()) {
@@ -283,6 +287,11 @@ impl World {
             return self.fail(format!("the journal is not brought to the server: {fault}"));
         }
         self.note(|| format!("all of the journal is kept aside: {fault}"));
+        self.is_kept_aside();
+    }
+
+    /// The server will not have what the program was told: the run says no more.
+    fn is_kept_aside(&mut self) {
         if let Some(ahead) = &mut self.ahead {
             self.record.kept_aside += u64::from(!ahead.is_over);
             ahead.is_over = true;

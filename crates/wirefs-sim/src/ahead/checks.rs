@@ -37,7 +37,12 @@ impl World {
         self.note(|| {
             format!("the program is told {} for {step:?}", cut_short(&answer)).chars().take(400).collect()
         });
-        if let Err(why) = self.take_step(&step, answer) {
+        let taken = self.take_step(&step, answer);
+        if let Some(ahead) = self.ahead.as_mut().filter(|ahead| ahead.is_over) {
+            ahead.task = None;
+            return;
+        }
+        if let Err(why) = taken {
             return self.fail(format!("{step:?}: {why}"));
         }
         self.next_step();
@@ -58,7 +63,9 @@ impl World {
             (Step::ListOn(path, handle, offset, names), Answer::Listing(listed)) => {
                 ahead.listed(path, *handle, *offset, names, listed)
             }
-            (Step::Open(path), Answer::Opened(handle, _)) => ahead.opens(path, handle, None),
+            (Step::Open(path) | Step::OpenEnd(path), Answer::Opened(handle, _)) => {
+                ahead.opens(path, handle, None)
+            }
             (Step::Read, Answer::Data(data)) => ahead.is_read(&data),
             (Step::Flush, Answer::Done) => {
                 ahead.is_closed();

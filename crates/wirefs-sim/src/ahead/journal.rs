@@ -295,5 +295,6 @@ fn told_of(said: Said) -> Told {
         Said::Refused => Told { is_refused: true, ..answered },
         Said::Made(id) => Told { made: Some(id), ..answered },
         Said::Went(offset) => Told { offset: Some(offset), ..answered },
+        Said::Expected(offset) => Told { offset: Some(offset), ..Told::default() },
     }
 }

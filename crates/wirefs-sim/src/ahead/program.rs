@@ -24,6 +24,7 @@ const READ: OpenHow = OpenHow {
     sync: false,
 };
 const WRITE: OpenHow = OpenHow { write: true, ..READ };
+const APPEND: OpenHow = OpenHow { append: true, ..WRITE };
 const NEW: OpenHow = OpenHow { exclusive: true, ..WRITE };
 
 impl World {
@@ -67,7 +68,17 @@ impl World {
                 steps.extend(looks(&picture, &from));
                 steps.push(Step::Link(from, path));
             }
-            (0..5, Some(Seen { kind: Kind::File, .. })) => {
+            (0..2, Some(Seen { kind: Kind::File, data, .. })) => {
+                steps.push(Step::OpenEnd(path));
+                let mut size = data.len() as u64;
+                for _ in 0..self.dice.one_of(&[1, 1, 3]) {
+                    let len = self.dice.one_of(&[40, 1, 2000]);
+                    steps.push(Step::Write(size, self.contents(SEAT, len)));
+                    size += len as u64;
+                }
+                steps.extend([Step::Flush, Step::Release]);
+            }
+            (2..5, Some(Seen { kind: Kind::File, .. })) => {
                 steps.push(Step::Open(path));
                 self.some_writes(&mut steps);
             }
@@ -219,6 +230,10 @@ impl World {
             Step::Open(path) => {
                 let node = node(path)?;
                 self.call(SEAT, Call::Open { node, how: WRITE })
+            }
+            Step::OpenEnd(path) => {
+                let node = node(path)?;
+                self.call(SEAT, Call::Open { node, how: APPEND })
             }
             Step::List(path) => {
                 let node = node(path)?;

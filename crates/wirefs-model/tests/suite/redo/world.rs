@@ -284,7 +284,8 @@ impl World {
                 made = Some(stat.id);
                 told.made = made.filter(|_| is_answered);
             }
-            told.offset = Some(*offset).filter(|_| is_answered && put.mode.has(PutMode::APPEND));
+            // A client that is the only one knows where it goes.
+            told.offset = Some(*offset).filter(|_| put.mode.has(PutMode::APPEND));
         }
         Some(Change { text: text.to_owned(), record, told, asked, is_done, made, is_journaled })
     }
