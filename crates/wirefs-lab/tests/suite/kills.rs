@@ -12,10 +12,8 @@
 //!
 //! `WIREFS_KILLS`, `WIREFS_KILLS_POWER` and `WIREFS_KILLS_CUTS` set how many there are of each, `WIREFS_KILLS_SEED` which: `make kills`.
 
-mod disk;
 mod faults;
 mod programs;
-mod server;
 mod work;
 
 use std::fs;
@@ -26,11 +24,11 @@ use std::thread;
 use wirefs_lab::LinkProfile;
 use wirefs_lab::random::Random;
 
+use crate::machine::{FileSystem, Kept, Logs};
 use crate::site::{Site, wait_for};
 use crate::snapshot::{Looks, Snapshot};
 use faults::{Fault, Faults};
 use programs::Materials;
-use server::Kept;
 use work::{Step, Steps};
 
 /// How many kills there are when nothing else is said.
@@ -68,24 +66,6 @@ struct Over<'a>(&'a Course);
 impl Drop for Over<'_> {
     fn drop(&mut self) {
         self.0.is_over.store(true, Ordering::SeqCst);
-    }
-}
-
-/// Shows what was said, where something has failed.
-struct Said<'a>(&'a Site);
-
-impl Drop for Said<'_> {
-    fn drop(&mut self) {
-        if thread::panicking() {
-            let logs =
-                fs::read_dir(self.0.path("client/.local/state/wirefs")).into_iter().flatten().flatten();
-            for path in
-                logs.map(|log| log.path()).chain([self.0.path("errors")]).filter(|path| path.is_file())
-            {
-                eprintln!("{}:\n{}", path.display(), fs::read_to_string(&path).unwrap_or_default());
-            }
-            eprintln!("{}", self.0.wirefs(&["quarantine", "list"]).stdout);
-        }
     }
 }
 
@@ -177,8 +157,8 @@ impl Plan {
         let Plan { kills, power, cuts, seed, .. } = *self;
         println!("{kills} kills, {power} power cuts and {cuts} cuts of the line, of seed {seed}");
         let site = if cuts > 0 { Site::tls(name, LinkProfile::default()) } else { Site::unix(name) };
-        let _said = Said(&site);
-        let server = Kept::of(&site, power > 0);
+        let _logs = Logs(&site);
+        let server = Kept::of(&site, (power > 0).then_some(FileSystem::Ext4));
         let mount = site.mount("mnt", &OPTIONS);
         let (reference, materials) = (site.path("reference"), Materials::of(&site));
         fs::create_dir(&reference).unwrap();

@@ -16,9 +16,11 @@ mod conformance;
 mod model;
 mod nodes;
 mod pings;
+mod power_cuts;
 mod programs;
 mod two_clients;
 
+mod machine;
 mod site;
 mod snapshot;
 mod sys;

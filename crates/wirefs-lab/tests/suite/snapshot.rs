@@ -25,6 +25,7 @@ struct Seen {
 }
 
 /// A tree by its names.
+#[derive(PartialEq, Eq)]
 pub(crate) struct Snapshot(BTreeMap<PathBuf, Seen>);
 
 /// What is compared beside names, kinds, modes, links, sizes, contents, targets and attributes.

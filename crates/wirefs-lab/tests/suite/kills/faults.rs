@@ -10,8 +10,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use wirefs_lab::Direction;
 use wirefs_lab::random::Random;
 
-use super::server::Kept;
 use super::{Course, OPTIONS, work};
+use crate::machine::Kept;
 use crate::site::{Site, wait_for};
 
 /// A kind of fault.
@@ -122,8 +122,7 @@ impl<'a> Faults<'a> {
         if how == 5 || how == 6 {
             self.kill_mount(served_by, false);
         }
-        self.server.boot();
-        self.look(synced);
+        self.boot(synced);
         if how >= 7 {
             self.pause(300);
         }
@@ -135,8 +134,7 @@ impl<'a> Faults<'a> {
             if how == 9 {
                 self.kill_mount(served_by, false);
             }
-            self.server.boot();
-            self.look(synced);
+            self.boot(synced);
         }
         match how {
             0..=4 => return "power",
@@ -151,11 +149,17 @@ impl<'a> Faults<'a> {
         }
     }
 
-    /// What was synced is on the disk.
+    /// The machine is started again; before the server is, all that was synced is on the disk.
+    fn boot(&self, synced: u64) {
+        self.server.boot();
+        self.look(synced);
+        self.server.serve();
+    }
+
     fn look(&self, synced: u64) {
         if synced > 0 {
             let (name, text) = work::synced(synced);
-            let found = fs::read_to_string(self.site.path("found").join(&name));
+            let found = fs::read_to_string(self.server.on_disk().join(work::SYNCED).join(&name));
             assert!(found.as_ref().is_ok_and(|found| *found == text), "{name} is synced: {found:?}");
         }
     }

@@ -16,7 +16,7 @@ pub(super) const DATABASE: &str = "database";
 /// Names of files whose contents tell of inodes and times.
 pub(super) const EXCEPT: [&str; 2] = [DATABASE, ".git/index"];
 /// Where the files are that are synced, each before the next step.
-const SYNCED: &str = "synced";
+pub(super) const SYNCED: &str = "synced";
 /// So many of them stay.
 const SYNCED_KEPT: u64 = 16;
 /// Files that are renamed onto each other.

@@ -1,15 +1,20 @@
 //! A server that is started again whenever it ends, and the machine that it runs on.
 
+mod disk;
+
+pub(crate) use disk::FileSystem;
+
 use std::cell::{Cell, RefCell};
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::thread;
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
-use super::disk::{Disk, set_boot_id};
 use crate::site::{Site, wait_for};
+use disk::Disk;
 
 /// Each life of the server. The one mount is the only one that was promised anything, so nothing has to wait until others believe it no
 /// longer.
@@ -17,6 +22,11 @@ const LIVES: &str = "while :; do rm -rf \"$XDG_STATE_HOME\"/wirefs/exports; : >s
      ./wirefs serve \"$EXPORT\" --listen \"$LISTEN\" >serving 2>>errors & echo $! >next; mv next pid; wait $!; done";
 /// The machine. What of its name space is mounted from outside is let go before there is a mount of what it serves, which it would keep.
 /// It ends with whoever tells it what to do.
+///
+/// Nothing of the disk is opened in the process of the tests between the cut and the end of the machine: a process that another test
+/// starts meanwhile would have it open too, and wait for a mount of this very server before it closes it.
+///
+/// `shutdown` without `-f` is FS_IOC_SHUTDOWN without a flush of the log; it works for ext4 too.
 const MACHINE: &str = r#"
 if [ -n "$DEVICE" ]; then
     umount -a -l -t fuse.wirefs 2>none
@@ -24,16 +34,19 @@ if [ -n "$DEVICE" ]; then
 fi
 while read -r what; do
     case $what in
+        disk)
+            # The device may still be held for a moment by the mount before.
+            for try in 1 2 3 4 5 6 7 8 9; do mount -o "$OPTIONS" "$DEVICE" disk && break; sleep 0.1; done
+            mountpoint -q disk || exit
+            mkdir -p disk/export disk/state
+            ;;
         on)
-            if [ -n "$DEVICE" ]; then
-                mount "$DEVICE" disk || exit
-                mkdir -p disk/export disk/state
-                rm -rf found
-                cp -r disk/export/synced found 2>none
-            fi
             setsid sh -c "$LIVES" </dev/null >none 2>&1 &
             echo $! >lives
             ;;
+        cut) xfs_io -x -c shutdown disk || exit ;;
+        write_log) : >disk/synced && sync disk/synced || exit ;;
+        write_all) sync -f disk || exit ;;
         off) until umount --no-canonicalize disk 2>none; do sleep 0.02; done ;;
         reset) ss --kill --tcp state established >none || exit ;;
     esac
@@ -44,7 +57,7 @@ kill -9 -- "-$(cat lives)"
 
 /// By a shell of its own: a process that this one starts closes what this one has open in the mount before it becomes another program, and
 /// would wait for the server.
-pub(super) struct Kept<'a> {
+pub(crate) struct Kept<'a> {
     site: &'a Site,
     disk: Option<Disk>,
     machine: Child,
@@ -53,17 +66,19 @@ pub(super) struct Kept<'a> {
 }
 
 impl Kept<'_> {
-    /// In place of the site's own; `has_disk`: what it serves, and what it notes, is on a disk of its own.
-    pub(super) fn of(site: &Site, has_disk: bool) -> Kept<'_> {
+    /// In place of the site's own; `file_system`: the exported directory and the server's state are on a disk of its own.
+    pub(crate) fn of(site: &Site, file_system: Option<FileSystem>) -> Kept<'_> {
         site.kill_server();
         fs::create_dir(site.path("disk")).unwrap();
         set_boot_id(&site.path("boot_id"), 1);
-        let disk = has_disk.then(|| Disk::new(&site.path("disk.img")));
+        let disk = file_system.map(|kind| Disk::new(&site.path("disk.img"), kind));
         let mut machine = machine(site, disk.as_ref());
         let tells = (machine.stdin.take().unwrap(), BufReader::new(machine.stdout.take().unwrap()));
         let kept = Kept { site, disk, machine, tells: RefCell::new(tells), boots: Cell::new(1) };
-        kept.tell("on");
-        wait_for("the server", || kept.listens().is_some());
+        if kept.disk.is_some() {
+            kept.tell("disk");
+        }
+        kept.serve();
         kept
     }
 
@@ -83,40 +98,60 @@ impl Kept<'_> {
         Pid::from_raw(pid.trim().parse().ok().filter(|_| is_ready)?)
     }
 
-    pub(super) fn kill(&self) {
+    pub(crate) fn kill(&self) {
         let killed = self.listens().unwrap();
         kill_process(killed, Signal::KILL).unwrap();
         wait_for("another server", || self.listens().is_some_and(|pid| pid != killed));
     }
 
     /// Resets all of its connections.
-    pub(super) fn reset(&self) {
+    pub(crate) fn reset(&self) {
         self.tell("reset");
     }
 
     /// Its machine loses power; what its disk does not have is gone.
-    pub(super) fn lose_power(&self) {
+    pub(crate) fn lose_power(&self) {
         let (disk, process) = (self.disk.as_ref().unwrap(), self.listens().unwrap());
         // It says nothing any more from before the moment of the cut on.
         kill_process(process, Signal::STOP).unwrap();
         wait_for("the server to stop", || is_stopped(process));
-        Disk::cut(&self.seen("disk"));
+        self.tell("cut");
         self.end();
         fs::remove_file(self.site.path("pid")).unwrap();
         self.tell("off");
         wait_for("the end of the machine", || disk.is_free());
     }
 
-    /// Its machine is started again.
-    pub(super) fn boot(&self) {
+    /// Its machine is started again: the disk is mounted, and the server does not run yet.
+    pub(crate) fn boot(&self) {
         self.boots.set(self.boots.get() + 1);
         set_boot_id(&self.site.path("boot_id"), self.boots.get());
+        self.tell("disk");
+    }
+
+    /// Starts the server, and waits until it listens.
+    pub(crate) fn serve(&self) {
         self.tell("on");
-        wait_for("the server of the machine that was started again", || self.listens().is_some());
+        wait_for("the server", || self.listens().is_some());
+    }
+
+    /// The exported directory as the server's machine sees it, also while no server runs.
+    pub(crate) fn on_disk(&self) -> PathBuf {
+        self.seen("disk/export")
+    }
+
+    /// Writes the server's file system to its disk now.
+    pub(crate) fn sync_disk(&self) {
+        self.tell("write_all");
+    }
+
+    /// Writes the log of the server's file system to its disk now: names and attributes, and not the contents of other files.
+    pub(crate) fn sync_log(&self) {
+        self.tell("write_log");
     }
 
     /// What it serves, or a copy of that.
-    pub(super) fn export(&self) -> PathBuf {
+    pub(crate) fn export(&self) -> PathBuf {
         if self.disk.is_none() {
             return self.site.export().to_owned();
         }
@@ -142,12 +177,35 @@ impl Kept<'_> {
     }
 }
 
+/// Prints the logs of mount and server, and the quarantine, where a test has failed.
+pub(crate) struct Logs<'a>(pub(crate) &'a Site);
+
+impl Drop for Logs<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            let logs =
+                fs::read_dir(self.0.path("client/.local/state/wirefs")).into_iter().flatten().flatten();
+            for path in
+                logs.map(|log| log.path()).chain([self.0.path("errors")]).filter(|path| path.is_file())
+            {
+                eprintln!("{}:\n{}", path.display(), fs::read_to_string(&path).unwrap_or_default());
+            }
+            eprintln!("{}", self.0.wirefs(&["quarantine", "list"]).stdout);
+        }
+    }
+}
+
 impl Drop for Kept<'_> {
     fn drop(&mut self) {
         self.end();
         self.machine.kill().ok();
         self.machine.wait().ok();
     }
+}
+
+/// Says that this is another run of the machine.
+fn set_boot_id(file: &Path, number: u64) {
+    fs::write(file, format!("00000000-0000-4000-8000-{number:012x}\n")).unwrap();
 }
 
 fn machine(site: &Site, disk: Option<&Disk>) -> Child {
@@ -160,7 +218,8 @@ fn machine(site: &Site, disk: Option<&Disk>) -> Child {
         fs::create_dir_all(site.path("server/state")).unwrap();
     }
     machine.args(["-c", MACHINE]).current_dir(site.path("")).env("LIVES", LIVES);
-    machine.env("DEVICE", disk.map_or("", Disk::path)).env("EXPORT", export).env("LISTEN", site.url());
+    machine.env("DEVICE", disk.map_or("", Disk::path)).env("OPTIONS", disk.map_or("", Disk::options));
+    machine.env("EXPORT", export).env("LISTEN", site.url());
     machine.env("XDG_STATE_HOME", site.path(Path::new(home).join("state")));
     machine.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap()
 }

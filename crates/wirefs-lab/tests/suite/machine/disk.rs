@@ -1,0 +1,79 @@
+//! The server's disk: a file system in a file, whose power can be cut.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Room for all that is done, and far more than a lone mount wants to find free.
+const BYTES: u64 = 1 << 30;
+
+/// What is on the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FileSystem {
+    Ext4,
+    Xfs,
+}
+
+impl FileSystem {
+    fn make(self, image: &Path) {
+        let mut command = match self {
+            FileSystem::Ext4 => Command::new("mkfs.ext4"),
+            FileSystem::Xfs => Command::new("mkfs.xfs"),
+        };
+        command.args(match self {
+            FileSystem::Ext4 => ["-q", "-F"],
+            FileSystem::Xfs => ["-q", "-f"],
+        });
+        run(command.arg(image));
+    }
+
+    /// Mount options: ext4 writes its log every second. xfs has no such option, and does so every 30 s.
+    fn options(self) -> &'static str {
+        match self {
+            FileSystem::Ext4 => "commit=1",
+            FileSystem::Xfs => "defaults",
+        }
+    }
+}
+
+/// The block device. It goes with this process, however that ends.
+pub(crate) struct Disk {
+    _attached: File,
+    path: PathBuf,
+    file_system: FileSystem,
+}
+
+impl Disk {
+    pub(crate) fn new(image: &Path, file_system: FileSystem) -> Disk {
+        File::create(image).unwrap().set_len(BYTES).unwrap();
+        file_system.make(image);
+        let name = run(Command::new("losetup").args(["--find", "--show"]).arg(image));
+        let attached = File::open(name.trim()).unwrap();
+        // Whoever has it open last detaches it.
+        run(Command::new("losetup").args(["--detach", name.trim()]));
+        Disk { _attached: attached, path: PathBuf::from(name.trim()), file_system }
+    }
+
+    pub(crate) fn path(&self) -> &str {
+        self.path.to_str().unwrap()
+    }
+
+    pub(crate) fn options(&self) -> &'static str {
+        self.file_system.options()
+    }
+
+    /// Nobody has it mounted.
+    pub(crate) fn is_free(&self) -> bool {
+        let mounted = match self.file_system {
+            FileSystem::Ext4 => Path::new("/sys/fs/ext4"),
+            FileSystem::Xfs => Path::new("/sys/fs/xfs"),
+        };
+        !mounted.join(self.path.file_name().unwrap()).exists()
+    }
+}
+
+fn run(command: &mut Command) -> String {
+    let ran = command.stdin(Stdio::null()).output().unwrap();
+    assert!(ran.status.success(), "{command:?}: {}", String::from_utf8_lossy(&ran.stderr));
+    String::from_utf8(ran.stdout).unwrap()
+}

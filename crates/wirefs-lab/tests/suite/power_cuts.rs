@@ -1,0 +1,276 @@
+//! Power cuts: the disk of the server's machine loses power at random moments while programs work in a mount with a journal.
+//!
+//! ```text
+//!   program ── mnt ── wirefs mount ── socket ── wirefs serve ── export and ledger ── ext4 or xfs ── loop device
+//!      └── reference: the same, done to a plain directory                              power cut
+//! ```
+//! A cut shuts the file system down without writing its log (`FS_IOC_SHUTDOWN`); it is mounted again, under another boot id. Before the
+//! server is started again, the disk has everything that an `fsync` acknowledged. No call of a program fails, and in the end the tree is
+//! that of an undisturbed run.
+//!
+//! `WIREFS_POWER_CUTS` sets how many cuts there are in each test, `WIREFS_POWER_SEED` which: `make power`.
+
+mod calls;
+mod programs;
+mod storm;
+mod synced;
+
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use wirefs_lab::random::Random;
+
+use crate::machine::{FileSystem, Kept, Logs};
+use crate::site::{Site, wait_for};
+use crate::snapshot::{Looks, Snapshot};
+use calls::StormWork;
+use programs::{Program, Programs};
+
+/// How many cuts there are in a test when nothing else is said.
+const CUTS: u64 = 3;
+/// The cases that are part of every run. Each becomes `true` with the change that mends it; until then `make power HARD=links,busy` runs
+/// them too.
+const MENDED: Cases = Cases { links: false, busy: false };
+/// How long callers wait for a server: longer than any test.
+const OPTIONS: [&str; 3] = ["--journal", "--deadline", "300s"];
+/// The contents of these files depend on inodes, times, or the order of pages.
+const LOOKS: Looks<'_> =
+    Looks { mtimes: false, except: &[programs::DATABASE, "database-journal", ".git/index"] };
+
+fn setting(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().map_or(default, |text| text.parse().expect("a number"))
+}
+
+/// Cases in which a mount does not come through a power cut yet.
+#[derive(Clone, Copy, Debug)]
+struct Cases {
+    /// A storm makes hard links. Where files have several names a mount gives nearly all unsynced changes up.
+    links: bool,
+    /// Changes are under way at the cut, and it may come twice. A mount fails an append with EIO that was under way, as it does not know
+    /// whether the disk has it. It gives the changes of a file up where the disk has one whose reply was lost, as it takes it for one of
+    /// another program. Without this case the program rests at the cut, and has all replies; the disk still lacks what was not synced.
+    busy: bool,
+}
+
+impl Cases {
+    fn of_this_run() -> Cases {
+        let wanted = std::env::var("WIREFS_POWER_HARD").unwrap_or_default();
+        let is_wanted = |case: &str| wanted.split(',').any(|word| word == case);
+        Cases { links: MENDED.links || is_wanted("links"), busy: MENDED.busy || is_wanted("busy") }
+    }
+}
+
+/// How far a program is.
+#[derive(Default)]
+struct Progress {
+    /// Steps that were begun.
+    begun: AtomicU64,
+    /// The program is to rest before its next step, and does.
+    is_held: AtomicBool,
+    rests: AtomicBool,
+    /// The program is to end.
+    is_over: AtomicBool,
+}
+
+impl Progress {
+    /// The number of the next step, from 0 on. `None`: the program is to end.
+    fn next_step(&self) -> Option<u64> {
+        let is_over = || self.is_over.load(Ordering::SeqCst);
+        if self.is_held.load(Ordering::SeqCst) {
+            self.rests.store(true, Ordering::SeqCst);
+            wait_for("the power to be back", || !self.is_held.load(Ordering::SeqCst) || is_over());
+            self.rests.store(false, Ordering::SeqCst);
+        }
+        (!is_over()).then(|| self.begun.fetch_add(1, Ordering::SeqCst))
+    }
+}
+
+/// Ends the program also where a check has failed.
+struct Over<'a>(&'a Progress);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.is_over.store(true, Ordering::SeqCst);
+    }
+}
+
+/// A program that works in the mount, and does the same in a plain directory.
+trait Work: Sync {
+    /// Results that an `fsync` has acknowledged, and no later change replaced.
+    type Promises;
+
+    /// Does steps until it is over. Panics where a call fails.
+    fn run(&self, progress: &Progress);
+
+    /// The promises at this moment.
+    fn promises(&self) -> Self::Promises;
+
+    /// The promises that were made before a power cut, unchanged after it, and that the disk does not keep.
+    fn missing(&self, before: &Self::Promises, after: &Self::Promises, disk: &Path) -> Vec<String>;
+}
+
+fn assert_same(tree: &Path, reference: &Path, when: &str) {
+    Snapshot::of(tree, LOOKS).assert_same(&Snapshot::of(reference, LOOKS), when);
+    assert_eq!(programs::rows(tree), programs::rows(reference), "{when}");
+}
+
+/// The power cuts of one run.
+struct Cuts<'a> {
+    site: &'a Site,
+    mount: &'a Path,
+    server: &'a Kept<'a>,
+    progress: &'a Progress,
+    dice: Random,
+}
+
+impl Cuts<'_> {
+    /// Up to a second and a half; most are short.
+    fn pause(&mut self) {
+        let micros = if self.dice.below(3) == 0 { 1_500_000 } else { 100_000 };
+        thread::sleep(Duration::from_micros(self.dice.below(micros)));
+    }
+
+    /// One cut, at a random moment after the file system has written all, its log, or nothing.
+    fn cut(&mut self, work: &impl Work) -> Vec<String> {
+        self.pause();
+        match self.dice.below(4) {
+            0 => self.server.sync_disk(),
+            1 | 2 => self.server.sync_log(),
+            _ => {}
+        }
+        self.pause();
+        if Cases::of_this_run().busy { self.while_busy(work) } else { self.while_resting(work) }
+    }
+
+    /// In one of four cases there is another one while the mount still sends again what the first one lost.
+    fn while_busy(&mut self, work: &impl Work) -> Vec<String> {
+        let mut missing = self.lose_power(work);
+        if self.dice.below(4) == 0 {
+            thread::sleep(Duration::from_micros(self.dice.below(300_000)));
+            missing.extend(self.lose_power(work));
+        }
+        missing
+    }
+
+    fn while_resting(&mut self, work: &impl Work) -> Vec<String> {
+        self.progress.is_held.store(true, Ordering::SeqCst);
+        wait_for("the program to rest", || self.progress.rests.load(Ordering::SeqCst));
+        wait_for("the server's replies", || self.unanswered() == 0);
+        let missing = self.lose_power(work);
+        self.progress.is_held.store(false, Ordering::SeqCst);
+        missing
+    }
+
+    /// How many changes in the journal have no reply yet.
+    fn unanswered(&self) -> u64 {
+        let status = self.site.wirefs(&["status", "--json", self.mount.to_str().unwrap()]).succeeds();
+        let number = status.split("\"unanswered_changes\":").nth(1).unwrap();
+        let digits: String = number.trim_start().chars().take_while(char::is_ascii_digit).collect();
+        digits.parse().unwrap()
+    }
+
+    fn lose_power(&self, work: &impl Work) -> Vec<String> {
+        let before = work.promises();
+        self.server.lose_power();
+        self.server.boot();
+        let missing = work.missing(&before, &work.promises(), &self.server.on_disk());
+        self.server.serve();
+        missing
+    }
+}
+
+fn run<W: Work>(name: &str, file_system: FileSystem, work: impl FnOnce(&Path, &Path, &Site, u64) -> W) {
+    let (cuts, seed) = (setting("WIREFS_POWER_CUTS", CUTS), setting("WIREFS_POWER_SEED", 1));
+    let site = Site::unix(name);
+    let _logs = Logs(&site);
+    let server = Kept::of(&site, Some(file_system));
+    let (mount, reference) = (site.mount("mnt", &OPTIONS), site.path("reference"));
+    fs::create_dir(&reference).unwrap();
+    let (work, progress) = (work(&mount, &reference, &site, seed), Progress::default());
+    thread::scope(|scope| {
+        let program = scope.spawn(|| work.run(&progress));
+        let over = Over(&progress);
+        let dice = Random::new(seed);
+        let mut power = Cuts { site: &site, mount: &mount, server: &server, progress: &progress, dice };
+        for number in 1..=cuts {
+            let before = progress.begun.load(Ordering::SeqCst);
+            wait_for("the program to be at work", || {
+                progress.begun.load(Ordering::SeqCst) > before || program.is_finished()
+            });
+            if program.is_finished() {
+                break;
+            }
+            let missing = power.cut(&work);
+            let begun = progress.begun.load(Ordering::SeqCst);
+            println!("{name}, seed {seed}: cut {number}, step {begun}");
+            assert!(missing.is_empty(), "{name}, seed {seed}, cut {number}: not on the disk: {missing:?}");
+        }
+        drop(over);
+        program.join().unwrap_or_else(|_| panic!("{name}, seed {seed}: the program has failed"));
+    });
+    assert_same(&mount, &reference, &format!("{name}, seed {seed}: in the end"));
+    site.unmount(&mount);
+    assert_same(&server.export(), &reference, &format!("{name}, seed {seed}: at the server"));
+    assert_eq!(site.wirefs(&["quarantine", "list", "--json"]).succeeds().trim(), "[]", "{name}, seed {seed}");
+}
+
+fn run_storm(name: &str, file_system: FileSystem) {
+    run(name, file_system, |mount, reference, _, seed| {
+        StormWork::new(mount, reference, seed, Cases::of_this_run())
+    });
+}
+
+fn run_program(name: &str, file_system: FileSystem, program: Program) {
+    run(name, file_system, |mount, reference, site, _| Programs::new(program, mount, reference, site));
+}
+
+// S-105
+#[test]
+fn storm_on_ext4() {
+    run_storm("storm-ext4", FileSystem::Ext4);
+}
+
+// S-105
+#[test]
+fn storm_on_xfs() {
+    run_storm("storm-xfs", FileSystem::Xfs);
+}
+
+// S-105
+#[test]
+fn untar_on_ext4() {
+    run_program("untar-ext4", FileSystem::Ext4, Program::Untar);
+}
+
+// S-105
+#[test]
+fn untar_on_xfs() {
+    run_program("untar-xfs", FileSystem::Xfs, Program::Untar);
+}
+
+// S-105
+#[test]
+fn sqlite_on_ext4() {
+    run_program("sqlite-ext4", FileSystem::Ext4, Program::Sqlite);
+}
+
+// S-105
+#[test]
+fn sqlite_on_xfs() {
+    run_program("sqlite-xfs", FileSystem::Xfs, Program::Sqlite);
+}
+
+// S-105
+#[test]
+fn git_on_ext4() {
+    run_program("git-ext4", FileSystem::Ext4, Program::Git);
+}
+
+// S-105
+#[test]
+fn git_on_xfs() {
+    run_program("git-xfs", FileSystem::Xfs, Program::Git);
+}
