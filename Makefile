@@ -1,7 +1,7 @@
 # The menu; `make` lists it. The logic is in scripts/ and xtask/.
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
-.PHONY: help run test bench fetch published coherence nodes kills power million check endure together lint fmt sim circuits fuzz metrics deny install clean
+.PHONY: help run test foreign bench fetch published coherence nodes kills power million check endure together lint fmt sim circuits fuzz metrics deny install clean
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 run: ## serve a directory and mount it until Ctrl-C; RTT=85 puts a line between, FROM=host:dir AT=mnt is the real thing
@@ -19,8 +19,8 @@ kills: ; @scripts/kills $(or $(KILLS),500) $(or $(SEED),1) $(or $(POWER),0) $(or
 million: ; @scripts/need run && scripts/million $(ARGS) ## walk a tree of 1,000,000 entries through a mount, and see what memory it takes; ARGS="--entries 20000"
 power: ; @scripts/power ## CUTS=200 of the power of a disk with ext4 and one with xfs, in each of FILTER=storm|untar|sqlite|git, from SEED=1; HARD=links,busy: also cases not mended
 check: ; @scripts/need build && cargo check --workspace --all-targets && cargo xtask layers tidy ## compile everything, and check layers and style
-endure: ## keep files in pings for ten minutes on lines that lose some, 1 % with 8+4, 0.1 % with two copies
-	@scripts/need run && scripts/endure
+foreign: ; @scripts/need foreign && scripts/foreign ## run stress-ng, and PostgreSQL under kills, on a mount; XFSTESTS=DIR LTP=DIR: these too; PG=600 KILLS=20 (docs/FOREIGN.md)
+endure: ; @scripts/need run && scripts/endure ## keep files in pings for ten minutes on lines that lose some, 1 % with 8+4, 0.1 % with two copies
 together: ; @scripts/need run && scripts/together ## three nodes change one tree in pings for ten minutes; all roots are equal then
 lint: ## what CI checks beside the tests: format, clippy, layers, style, shell scripts
 	@scripts/need lint && scripts/lint

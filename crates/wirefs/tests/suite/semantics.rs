@@ -366,6 +366,40 @@ fn an_unmount_leaves_everything_at_the_server() {
     }
 }
 
+// S-166
+#[test]
+fn reads_leave_access_times_alone() {
+    let world = World::new();
+    let long_ago = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);
+    world.write("export/a", "read");
+    edit(&world, "export/a").set_times(std::fs::FileTimes::new().set_accessed(long_ago)).unwrap();
+    let _server = world.serve(&["--listen", &world.url()]);
+    world.wirefs(&["mount", &world.url(), "mnt"]).succeeds();
+    assert_eq!(world.read("mnt/a"), "read");
+    for name in ["mnt/a", "export/a"] {
+        assert_eq!(std::fs::metadata(world.path(name)).unwrap().accessed().unwrap(), long_ago, "{name}");
+    }
+}
+
+// S-167
+#[test]
+fn a_file_has_as_many_extended_attributes_as_at_the_server() {
+    let world = World::new();
+    let _server = world.serve(&["--listen", &world.url()]);
+    world.wirefs(&["mount", &world.url(), "mnt"]).succeeds();
+    // How many there are, and how one more fails. A file system without a limit takes 200.
+    let fill = |name: &str| {
+        drop(edit(&world, name));
+        (0..200).find_map(|number| {
+            let attribute = format!("user.attribute_{number:03}");
+            let flags = rustix::fs::XattrFlags::empty();
+            let path = world.path(name);
+            rustix::fs::setxattr(path, attribute, b"value", flags).err().map(|errno| (number, errno))
+        })
+    };
+    assert_eq!(fill("mnt/here"), fill("export/there"));
+}
+
 // S-165
 #[test]
 fn inode_flags_are_not_offered() {
