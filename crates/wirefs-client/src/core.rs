@@ -474,6 +474,21 @@ impl Client {
         }
     }
 
+    /// Answers; where set-id bits of `node` may have fallen, once the kernel has forgotten the mode that it knew.
+    pub(crate) fn answer_with_fallen(
+        &mut self,
+        id: CallId,
+        answer: Answer,
+        node: NodeId,
+        may_have_fallen: bool,
+    ) {
+        if !may_have_fallen {
+            return self.answer(id, answer);
+        }
+        self.invalidate(Invalidate::Node { node, offset: -1, length: 0 });
+        self.answer_after(id, answer);
+    }
+
     /// Answers once the kernel has dropped what it gathered of a directory's listing.
     pub(crate) fn answer_dropped(&mut self, dir: NodeId, id: CallId, answer: Answer) {
         if self.calls.remove(&id) {

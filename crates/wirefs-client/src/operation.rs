@@ -176,12 +176,17 @@ fn try_start(client: &mut Client, id: CallId, caller: Caller, call: Call<'_>) ->
             Ok(())
         }
         Call::Fallocate { node, handle, offset, length, mode } => {
-            allocate::start(client, id, node, handle, (offset, length, mode))
+            allocate::start(client, id, caller, (node, handle), (offset, length, mode))
         }
         Call::Lseek { node, handle, offset, whence } => seek::start(client, id, node, handle, offset, whence),
-        Call::CopyRange { from, from_handle, from_offset, to, to_handle, to_offset, length } => {
-            copy::start(client, id, (from, from_handle, from_offset), (to, to_handle, to_offset), length)
-        }
+        Call::CopyRange { from, from_handle, from_offset, to, to_handle, to_offset, length } => copy::start(
+            client,
+            id,
+            caller,
+            (from, from_handle, from_offset),
+            (to, to_handle, to_offset),
+            length,
+        ),
         Call::Interrupt { call } => {
             interrupt::start(client, call);
             Ok(())

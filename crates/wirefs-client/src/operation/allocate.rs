@@ -1,6 +1,6 @@
 //! Fallocate.
 
-use crate::call::{Answer, CallId, Handle};
+use crate::call::{Answer, CallId, Caller, Handle};
 use crate::core::Client;
 use crate::operation::{Pending, attributes, session};
 use wirefs_cache::NodeId;
@@ -11,6 +11,8 @@ use wirefs_op::{Errno, Request, Time};
 pub(crate) struct Allocating {
     pub(crate) call: CallId,
     node: NodeId,
+    /// Set-id bits may have fallen, of which the kernel knows nothing.
+    kills_privileges: bool,
 }
 
 impl Allocating {
@@ -25,8 +27,8 @@ impl Allocating {
 pub(crate) fn start(
     client: &mut Client,
     call: CallId,
-    node: NodeId,
-    handle: Handle,
+    caller: Caller,
+    (node, handle): (NodeId, Handle),
     (offset, length, mode): (u64, u64, u32),
 ) -> Result<(), Errno> {
     if let Some(answer) = session::allocate(client, (node, handle), (offset, length, mode)) {
@@ -34,18 +36,20 @@ pub(crate) fn start(
         return Ok(());
     }
     let target = client.target(node, Some(handle))?;
+    let kills_privileges = super::write::kills_privileges(client, caller, node, &target);
     let allocate = Tallocate { target, mode, offset, length };
     super::write::begins(client, node, 0);
-    client.send(Request::Allocate(allocate), Pending::Allocate(Allocating { call, node }));
+    let allocating = Allocating { call, node, kills_privileges };
+    client.send(Request::Allocate(allocate), Pending::Allocate(allocating));
     Ok(())
 }
 
 pub(crate) fn finish(client: &mut Client, allocating: Allocating, sent: Time, reply: Rallocate) {
-    let Allocating { call, node } = allocating;
+    let Allocating { call, node, kills_privileges } = allocating;
     client.files.write_answered(node, 0);
     client.files.forget_contents(node);
     attributes::took_effect(client, node, None, reply.stat.as_ref(), sent);
-    client.answer(call, Answer::Done);
+    client.answer_with_fallen(call, Answer::Done, node, kills_privileges);
     super::write::goes_on(client, node);
 }
 

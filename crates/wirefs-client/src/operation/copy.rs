@@ -1,6 +1,6 @@
 //! Copy range: done by the server, so that the data crosses no wire.
 
-use crate::call::{Answer, CallId, Handle};
+use crate::call::{Answer, CallId, Caller, Handle};
 use crate::core::Client;
 use crate::operation::{Pending, attributes, session};
 use wirefs_cache::NodeId;
@@ -14,6 +14,8 @@ const COPY_BYTES_MAX: u64 = 64 * 1024 * 1024;
 pub(crate) struct Copying {
     pub(crate) call: CallId,
     to: NodeId,
+    /// Set-id bits may have fallen, of which the kernel knows nothing.
+    kills_privileges: bool,
 }
 
 impl Copying {
@@ -28,6 +30,7 @@ impl Copying {
 pub(crate) fn start(
     client: &mut Client,
     call: CallId,
+    caller: Caller,
     (from, from_handle, from_offset): (NodeId, Handle, u64),
     (to, to_handle, to_offset): (NodeId, Handle, u64),
     length: u64,
@@ -36,24 +39,23 @@ pub(crate) fn start(
     if session::is_copy(client, from_handle) || session::is_copy(client, to_handle) {
         return Err(Errno::NotSupported);
     }
-    let copy = Tcopy {
-        from: client.target(from, Some(from_handle))?,
-        from_offset,
-        to: client.target(to, Some(to_handle))?,
-        to_offset,
-        length: length.min(COPY_BYTES_MAX),
-    };
+    let source = client.target(from, Some(from_handle))?;
+    let target = client.target(to, Some(to_handle))?;
+    let kills_privileges = super::write::kills_privileges(client, caller, to, &target);
+    let length = length.min(COPY_BYTES_MAX);
+    let copy = Tcopy { from: source, from_offset, to: target, to_offset, length };
     super::write::begins(client, to, 0);
-    client.send(Request::Copy(copy), Pending::Copy(Copying { call, to }));
+    client.send(Request::Copy(copy), Pending::Copy(Copying { call, to, kills_privileges }));
     Ok(())
 }
 
 pub(crate) fn finish(client: &mut Client, copying: Copying, sent: Time, reply: Rcopy) {
-    let Copying { call, to } = copying;
+    let Copying { call, to, kills_privileges } = copying;
     client.files.write_answered(to, 0);
     client.files.forget_contents(to);
     attributes::took_effect(client, to, None, reply.stat.as_ref(), sent);
-    client.answer(call, Answer::Count(u32::try_from(reply.count).unwrap_or(u32::MAX)));
+    let count = u32::try_from(reply.count).unwrap_or(u32::MAX);
+    client.answer_with_fallen(call, Answer::Count(count), to, kills_privileges);
     super::write::goes_on(client, to);
 }
 

@@ -1,6 +1,6 @@
 //! Write: sent at once; its caller goes on while the wire holds not too much.
 
-use crate::call::{Answer, CallId, Handle, Invalidate, WriteData};
+use crate::call::{Answer, CallId, Caller, Handle, Invalidate, WriteData};
 use crate::core::{Client, Note, Output, Said};
 use crate::files::Drained;
 use crate::operation::{Pending, as_opened, attributes, flush, gather, open, seek, session};
@@ -29,6 +29,8 @@ pub(crate) struct Writing {
     is_ahead: bool,
     /// Who waits for it: the call, and how many of its bytes were answered before this one. `None`: nobody.
     waits: Option<(CallId, u32)>,
+    /// It goes past the kernel's pages, and the kernel may have read some meanwhile that hold what was there before.
+    passes_pages: bool,
 }
 
 impl Writing {
@@ -102,31 +104,28 @@ pub(crate) fn start(
     }
     if gathers {
         gather::add(client, node, handle, offset, &data, kill_privileges);
-        let sent = client.files.unacknowledged() > behind_bytes_max(client);
-        go_behind(client, call, count, sent);
+        go_behind(client, call, count);
         return Ok(());
     }
     let mut at = 0;
     while at < data.len() {
         let end = data.len().min(at + DATA_BYTES_MAX);
         let piece = data.slice(at..end);
-        let last = end == data.len();
         let waits = (!background).then_some((call, at as u32));
-        let sync = how.sync && last;
         let mode = PutMode::DATA
             .and_if(append, PutMode::APPEND)
-            .and_if(sync, PutMode::SYNC)
+            .and_if(how.sync && end == data.len(), PutMode::SYNC)
             .and_if(kill_privileges, PutMode::KILL_PRIVILEGES);
         let number = client.requests.next_number();
-        send(client, node, target.clone(), mode, offset + at as u64, piece, (waits, is_ahead));
+        let how = How { waits, is_ahead, passes_pages: how.direct };
+        send(client, node, target.clone(), mode, offset + at as u64, piece, how);
         if let Some(start) = expected {
             is_expected(client, node, number, (start + at as u64, start + end as u64));
         }
         at = end;
     }
     if background {
-        let is_much = client.files.unacknowledged() > behind_bytes_max(client);
-        go_behind(client, call, count, is_much);
+        go_behind(client, call, count);
     }
     Ok(())
 }
@@ -159,8 +158,8 @@ fn is_expected(client: &mut Client, node: NodeId, number: u64, (start, end): (u6
 }
 
 /// A writer goes on, or waits while too much is behind.
-fn go_behind(client: &mut Client, call: CallId, count: u32, is_much: bool) {
-    if is_much {
+fn go_behind(client: &mut Client, call: CallId, count: u32) {
+    if client.files.unacknowledged() > behind_bytes_max(client) {
         client.throttled.0.push_back((call, count));
     } else {
         client.answer(call, Answer::Count(count));
@@ -189,7 +188,7 @@ pub(crate) fn behind(
     for (index, at) in (0..data.len()).step_by(DATA_BYTES_MAX).enumerate() {
         let piece = data.slice(at..data.len().min(at + DATA_BYTES_MAX));
         let offset = offset + (index * DATA_BYTES_MAX) as u64;
-        send(client, node, target.clone(), mode, offset, piece, (None, false));
+        send(client, node, target.clone(), mode, offset, piece, How::default());
     }
     Ok(())
 }
@@ -207,7 +206,27 @@ pub(crate) fn again(client: &mut Client, node: NodeId, request: &Request) -> Pen
     if let Some(end) = end {
         client.files.reaches(node, end);
     }
-    Pending::Write(Writing { node, bytes, end, is_ahead: false, waits: None })
+    Pending::Write(Writing { node, bytes, end, is_ahead: false, waits: None, passes_pages: false })
+}
+
+/// Lets set-id bits and capabilities of a file fall before a caller changes its contents otherwise than by a write, which the kernel
+/// leaves to the mount. Tells whether there may be some: a file that nobody may execute has none that count.
+pub(crate) fn kills_privileges(client: &mut Client, caller: Caller, node: NodeId, target: &Target) -> bool {
+    let mode = client.names.node(node).map(|known| known.stat.mode);
+    if caller.uid == 0 || mode.is_some_and(|mode| mode & 0o6111 == 0) {
+        return false;
+    }
+    let empty = Bytes::new();
+    send(client, node, target.clone(), PutMode::KILL_PRIVILEGES, 0, empty, How::default());
+    true
+}
+
+/// What is to become of a write: as in [`Writing`].
+#[derive(Clone, Copy, Debug, Default)]
+struct How {
+    waits: Option<(CallId, u32)>,
+    is_ahead: bool,
+    passes_pages: bool,
 }
 
 fn send(
@@ -217,7 +236,7 @@ fn send(
     mode: PutMode,
     offset: u64,
     data: Bytes,
-    (waits, is_ahead): (Option<(CallId, u32)>, bool),
+    How { waits, is_ahead, passes_pages }: How,
 ) {
     let bytes = data.len() as u64;
     let mode = mode.and_if(target.fd != NOFD, PutMode::MORE);
@@ -231,7 +250,8 @@ fn send(
         client.files.reaches(node, end);
     }
     let put = Tput { target, mode, create: None, set: SetStat::default(), offset, data: Data(data) };
-    client.send(Request::Put(put), Pending::Write(Writing { node, bytes, end, is_ahead, waits }));
+    client
+        .send(Request::Put(put), Pending::Write(Writing { node, bytes, end, is_ahead, waits, passes_pages }));
 }
 
 /// Whether what a write makes of the file is known. With set-id bits the server decides whether they fall.
@@ -289,7 +309,7 @@ fn forget_behind(client: &mut Client, node: NodeId, handle: Handle, (start, end)
 }
 
 pub(crate) fn finish(client: &mut Client, writing: Writing, sent: Time, put: Rput) {
-    let Writing { node, bytes, waits, .. } = writing;
+    let Writing { node, bytes, end, waits, passes_pages, .. } = writing;
     answered(client, &writing);
     client.files.contents(node).uncommitted = true;
     let shown = client.names.node(node).filter(|known| known.known.is_some()).map(|known| known.stat);
@@ -302,6 +322,10 @@ pub(crate) fn finish(client: &mut Client, writing: Writing, sent: Time, put: Rpu
     let had_set_id = has_set_id(client, node);
     if had_set_id && waits.is_some() {
         client.invalidate(Invalidate::Node { node, offset: -1, length: 0 });
+    }
+    if passes_pages {
+        let (offset, length) = end.map_or((0, 0), |end| ((end - bytes) as i64, bytes as i64));
+        client.invalidate(Invalidate::Node { node, offset, length });
     }
     attributes::took_effect(client, node, Some(put.before), put.stat.as_ref(), sent);
     if u64::from(put.count) < bytes {
@@ -318,8 +342,8 @@ pub(crate) fn finish(client: &mut Client, writing: Writing, sent: Time, put: Rpu
     } else if let Some((call, before)) = waits {
         let done = before + put.count;
         let is_last = !client.requests.any(|pending| is_part_of(pending, call));
-        match (is_last, had_set_id) {
-            // It holds the file's own lock only, which forgetting attributes does not wait for.
+        match (is_last, had_set_id || passes_pages) {
+            // It holds the file's own lock only, which forgetting attributes and pages does not wait for.
             (true, true) => client.answer_after(call, Answer::Count(done)),
             (true, false) => client.answer(call, Answer::Count(done)),
             (false, _) => {}

@@ -4,7 +4,7 @@ use crate::config;
 use crate::deeds::{READ, READ_WRITE, data, handle, write};
 use crate::world::{Delays, STEADY, World};
 use std::time::Duration;
-use wirefs_client::call::{Answer, Call, Handle, NodeId, PageCache, ROOT};
+use wirefs_client::call::{Answer, Call, Handle, Invalidate, NodeId, OpenHow, PageCache, ROOT};
 
 /// Client 0 has a file open and its pages in its kernel.
 fn with_pages(world: &mut World) -> (NodeId, Handle) {
@@ -61,4 +61,18 @@ fn pages_are_kept_by_an_open_while_own_writes_are_under_way() {
         assert!(!world.seats[0].client.is_settled());
         assert_eq!(kept(opened), PageCache::Keep);
     }
+}
+
+// S-1
+#[test]
+fn a_direct_write_is_answered_once_the_kernel_has_dropped_the_pages_that_it_read_meanwhile() {
+    let delays = Delays { kernel: (500_000, 500_000), ..STEADY };
+    let mut world = World::new(1, config("window"), 1, delays);
+    let (node, _) = with_pages(&mut world);
+    let direct = handle(world.ask(0, Call::Open { node, how: OpenHow { direct: true, ..READ_WRITE } }));
+    world.settle();
+    world.seats[0].invalidated.clear();
+    assert_eq!(world.ask(0, write(node, direct, 4, b"new")), Answer::Count(3));
+    let pages = Invalidate::Node { node, offset: 4, length: 3 };
+    assert!(world.seats[0].invalidated.contains(&pages), "{:?}", world.seats[0].invalidated);
 }

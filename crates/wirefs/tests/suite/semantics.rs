@@ -366,6 +366,33 @@ fn an_unmount_leaves_everything_at_the_server() {
     }
 }
 
+// S-21
+#[test]
+fn set_id_bits_fall_when_an_ordinary_user_allocates() {
+    use std::os::unix::fs::PermissionsExt;
+    let world = World::new();
+    for name in ["export/by-user", "export/by-root"] {
+        world.write(name, "program");
+        let bits = std::fs::Permissions::from_mode(0o6777);
+        std::fs::set_permissions(world.path(name), bits).unwrap();
+    }
+    let _server = world.serve(&["--listen", &world.url()]);
+    world.wirefs(&["mount", &world.url(), "mnt"]).succeeds();
+    let mode = |name: &str| std::fs::metadata(world.path(name)).unwrap().mode() & 0o7777;
+    let allocate = |name: &str, user: u32| {
+        let path = world.path(name);
+        assert_eq!(std::fs::metadata(&path).unwrap().mode() & 0o7777, 0o6777, "known here");
+        let file = OpenOptions::new().read(true).write(true).open(&path).unwrap();
+        let mut command = std::process::Command::new("fallocate");
+        command.args(["--length", "8192", "/dev/stdin"]).stdin(file).uid(user).gid(user);
+        assert!(command.status().unwrap().success());
+    };
+    allocate("mnt/by-user", NOBODY);
+    allocate("mnt/by-root", 0);
+    assert_eq!([mode("mnt/by-user"), mode("export/by-user")], [0o777, 0o777]);
+    assert_eq!([mode("mnt/by-root"), mode("export/by-root")], [0o6777, 0o6777]);
+}
+
 // S-166
 #[test]
 fn reads_leave_access_times_alone() {
@@ -406,7 +433,7 @@ fn inode_flags_are_not_offered() {
     let world = World::new();
     let _server = world.serve(&["--listen", &world.url()]);
     world.wirefs(&["mount", &world.url(), "mnt"]).succeeds();
-    assert_eq!(rustix::fs::ioctl_getflags(&edit(&world, "mnt/a")), Err(Errno::NOTTY));
+    assert_eq!(rustix::fs::ioctl_getflags(edit(&world, "mnt/a")), Err(Errno::NOTTY));
 }
 
 // S-26
