@@ -1,6 +1,6 @@
 //! A server that is killed and started again: programs see a pause.
 
-use crate::world::{World, wait_for};
+use crate::world::{Other, World, wait_for};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
@@ -46,8 +46,15 @@ struct Kept<'a> {
 impl Kept<'_> {
     fn mounted(world: &World) -> Kept<'_> {
         // The one mount is the only one that was promised anything, so nothing has to wait until others believe it no longer.
+        let kept = Kept::serving(world, "rm -rf home/.local/state/wirefs/exports");
+        world.wirefs(&["mount", "--deadline", "120s", &world.url(), "mnt"]).succeeds();
+        kept
+    }
+
+    /// The server alone. `before`: a command that runs before each start.
+    fn serving<'a>(world: &'a World, before: &str) -> Kept<'a> {
         let script = format!(
-            "while :; do rm -rf home/.local/state/wirefs/exports; wirefs serve export --listen {} >serving 2>>said & \
+            "while :; do {before}; wirefs serve export --listen {} >serving 2>>said & \
              echo $! >next; mv next server; wait $!; done",
             world.url()
         );
@@ -55,7 +62,6 @@ impl Kept<'_> {
             world.command("sh").args(["-c", &script]).process_group(0).stderr(Stdio::null()).spawn().unwrap();
         let kept = Kept { world, shell };
         wait_for("the server", || fs::read(world.path("serving")).is_ok_and(|line| !line.is_empty()));
-        world.wirefs(&["mount", "--deadline", "120s", &world.url(), "mnt"]).succeeds();
         kept
     }
 
@@ -117,6 +123,80 @@ fn programs_see_nothing_of_servers_that_are_killed_and_started_again() {
         for number in left {
             assert_eq!(fs::read(dir.join(format!("dir{number}/moved"))).unwrap(), b"onetwo");
         }
+    }
+}
+
+/// Bytes of each record of [`keeps_a_file`].
+const RECORD: usize = 5000;
+
+fn record(index: usize) -> Vec<u8> {
+    format!("{index:08}\n").repeat(RECORD.div_ceil(9)).into_bytes()[..RECORD].to_vec()
+}
+
+/// Appends records to a file, some with one write and some with several between two calls of `fsync`, until it is over. Returns how many
+/// of them were synced.
+fn keeps_a_file(path: &Path, synced: &AtomicUsize, over: &AtomicBool) -> usize {
+    let file = OpenOptions::new().write(true).create_new(true).open(path).unwrap();
+    let mut count = 0;
+    for batch in (1..=4).cycle().take_while(|_| !over.load(Ordering::Relaxed)) {
+        for index in count..count + batch {
+            file.write_all_at(&record(index), (index * RECORD) as u64).unwrap();
+        }
+        file.sync_all().unwrap_or_else(|error| panic!("{} after {count}: {error}", path.display()));
+        count += batch;
+        synced.fetch_add(1, Ordering::Relaxed);
+    }
+    count
+}
+
+// S-75 S-157
+#[test]
+fn what_is_synced_in_several_modes_is_there_though_servers_are_killed_back_to_back() {
+    let world = World::new();
+    let kept = Kept::serving(&world, ":");
+    world.wirefs(&["mount", "--mode", "commit", "--deadline", "120s", &world.url(), "mnt"]).succeeds();
+    let other = Other::mount_with_deadline(&world, "lease", "120s");
+    let (over, synced) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let paths: Vec<_> =
+        (0..PROGRAMS).map(|index| format!("{}/f{index}", ["mnt", "other"][index % 2])).collect();
+    let counts: Vec<usize> = thread::scope(|scope| {
+        let (over, synced, world) = (&over, &synced, &world);
+        let keeps = |path: &String| {
+            let path = world.path(path);
+            scope.spawn(move || keeps_a_file(&path, synced, over))
+        };
+        let programs: Vec<_> = paths.iter().map(keeps).collect();
+        for _ in 0..KILLS {
+            let before = synced.load(Ordering::Relaxed);
+            let is_over = || programs.iter().any(thread::ScopedJoinHandle::is_finished);
+            wait_for("the programs to be at work", || {
+                synced.load(Ordering::Relaxed) > before + PROGRAMS || is_over()
+            });
+            // The next ones are killed while the mounts come back to them.
+            for _ in 0..3 {
+                kept.kill();
+            }
+        }
+        over.store(true, Ordering::Relaxed);
+        programs.into_iter().map(|program| program.join().unwrap()).collect()
+    });
+    for (path, count) in paths.iter().zip(counts) {
+        let file = fs::read(world.path("export").join(Path::new(path).file_name().unwrap())).unwrap();
+        assert_eq!(file.len(), count * RECORD);
+        for (index, found) in file.chunks(RECORD).enumerate() {
+            assert_eq!(found, record(index), "{path}, record {index}");
+        }
+    }
+    drop(other);
+    world.wirefs(&["umount", "mnt"]).succeeds();
+    // None of the two broke the protocol.
+    let logs =
+        fs::read_dir(world.path("home/.local/state/wirefs")).unwrap().flatten().map(|entry| entry.path());
+    for log in
+        logs.filter(|path| path.extension().is_some_and(|end| end == "log")).chain([world.path("said")])
+    {
+        let said = fs::read_to_string(log).unwrap();
+        assert!(!said.contains("out of place"), "{said}");
     }
 }
 

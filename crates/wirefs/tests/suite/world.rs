@@ -154,8 +154,12 @@ pub(crate) struct Other<'a>(&'a World);
 
 impl Other<'_> {
     pub(crate) fn mount<'a>(world: &'a World, mode: &str) -> Other<'a> {
+        Other::mount_with_deadline(world, mode, "10s")
+    }
+
+    pub(crate) fn mount_with_deadline<'a>(world: &'a World, mode: &str, deadline: &str) -> Other<'a> {
         std::fs::create_dir(world.path("other")).unwrap();
-        world.wirefs(&["mount", "--mode", mode, &world.url(), "other"]).succeeds();
+        world.wirefs(&["mount", "--mode", mode, "--deadline", deadline, &world.url(), "other"]).succeeds();
         Other(world)
     }
 }
