@@ -26,7 +26,10 @@ impl World {
                     Renaming::Create | Renaming::Mkdir | Renaming::Symlink | Renaming::Link(_) => true,
                     Renaming::Unlink | Renaming::Rmdir | Renaming::Rename(_) => false,
                 };
+                // No kernel exchanges a name with one that it believes to be absent (`do_renameat2` in fs/namei.c).
+                let other = places.get(1).filter(|_| *renaming == Renaming::Rename(2)).cloned();
                 self.is_looked_up(index, &place, &[fails_if_there]).is_some()
+                    || other.is_some_and(|other| self.is_looked_up(index, &other, &[false]).is_some())
             }
             Deed::Read { node, handle, offset, count, has_attributes } => {
                 let (node, handle, offset, count) = (*node, *handle, *offset, u64::from(*count));
