@@ -68,30 +68,36 @@ impl Creations {
     /// Data goes through the fd that the creation has left open, whatever the file's mode; and where the file has lost its name
     /// since, which the path of the root stands for, everything does.
     fn use_fd(&self, request: &mut Request) {
-        let (target, keeps): (&mut Target, Option<&mut PutMode>) = match request {
-            Request::Put(put) if !put.mode.has(PutMode::CREATE) => (&mut put.target, Some(&mut put.mode)),
-            Request::Get(get) => {
-                if self.fd_of(&get.target).is_some() && get.target.path.is_root() {
-                    get.mode = get.mode.and(GetMode::MORE);
+        match request {
+            Request::Put(put) if !put.mode.has(PutMode::CREATE) => {
+                let writes = put.mode.has(PutMode::DATA) || put.mode.has(PutMode::SYNC);
+                if self.name_by_fd(&mut put.target, writes) {
+                    put.mode = put.mode.and(PutMode::MORE);
                 }
-                (&mut get.target, None)
             }
-            Request::Xattr(xattr) => (&mut xattr.target, None),
-            Request::Lock(lock) => (&mut lock.target, None),
-            Request::Allocate(allocate) => (&mut allocate.target, None),
-            Request::Seek(seek) => (&mut seek.target, None),
-            Request::Commit(commit) => (&mut commit.target, None),
-            Request::Link(link) => (&mut link.target, None),
-            _ => return,
-        };
-        let Some(fd) = self.fd_of(target) else { return };
-        let writes = keeps.as_ref().is_some_and(|mode| mode.has(PutMode::DATA) || mode.has(PutMode::SYNC));
-        if writes || target.path.is_root() {
-            target.fd = fd;
-            if let Some(mode) = keeps {
-                *mode = mode.and(PutMode::MORE);
+            Request::Get(get) => {
+                let is_by_fd = self.name_by_fd(&mut get.target, false);
+                get.mode = if is_by_fd { get.mode.and(GetMode::MORE) } else { get.mode };
             }
+            Request::Copy(copy) => {
+                self.name_by_fd(&mut copy.from, true);
+                self.name_by_fd(&mut copy.to, true);
+            }
+            Request::Xattr(xattr) => _ = self.name_by_fd(&mut xattr.target, false),
+            Request::Lock(lock) => _ = self.name_by_fd(&mut lock.target, false),
+            Request::Allocate(allocate) => _ = self.name_by_fd(&mut allocate.target, true),
+            Request::Seek(seek) => _ = self.name_by_fd(&mut seek.target, false),
+            Request::Commit(commit) => _ = self.name_by_fd(&mut commit.target, false),
+            Request::Link(link) => _ = self.name_by_fd(&mut link.target, false),
+            _ => {}
         }
+    }
+
+    /// Puts the fd that the creation has left open into the target, where that has no name any more or `always`. Tells whether it did.
+    fn name_by_fd(&self, target: &mut Target, always: bool) -> bool {
+        let fd = self.fd_of(target).filter(|_| always || target.path.is_root());
+        target.fd = fd.unwrap_or(target.fd);
+        fd.is_some()
     }
 
     fn fd_of(&self, target: &Target) -> Option<Fd> {

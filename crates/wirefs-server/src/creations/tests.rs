@@ -1,4 +1,5 @@
 use super::{CREATIONS_MAX, Creations, UnknownCreation};
+use wirefs_op::message::copy::Tcopy;
 use wirefs_op::message::put::{PutMode, Tput};
 use wirefs_op::message::rename::Trename;
 use wirefs_op::message::target::{Fd, NOFD, Place, Target};
@@ -59,4 +60,22 @@ fn data_for_what_was_created_goes_through_the_fd_that_was_left_open() {
     let mut request = put(Fd(2), PutMode::DATA, FileId::provisional(3));
     assert_eq!(creations.resolve(&mut request), Ok(()));
     assert_eq!(request, put(Fd(2), PutMode::DATA, id(30)));
+}
+
+// S-13
+#[test]
+fn files_that_lost_their_names_are_copied_by_the_fds_that_were_left_open() {
+    let mut creations = Creations::default();
+    for (number, made, fd) in [(3, 30, Fd(7)), (4, 40, Fd(8))] {
+        creations.insert(number, id(made));
+        creations.opened(number, fd);
+    }
+    let copy = |(from_fd, from_id), (to_fd, to_id)| {
+        let target = |fd, id| Target { path: TreePath::root(), fd, id: Some(id) };
+        let (from, to) = (target(from_fd, from_id), target(to_fd, to_id));
+        Request::Copy(Tcopy { from, from_offset: 0, to, to_offset: 0, length: 1 })
+    };
+    let mut request = copy((NOFD, FileId::provisional(3)), (NOFD, FileId::provisional(4)));
+    assert_eq!(creations.resolve(&mut request), Ok(()));
+    assert_eq!(request, copy((Fd(7), id(30)), (Fd(8), id(40))));
 }
