@@ -129,7 +129,8 @@ pub enum Output {
     /// Tell the kernel to forget something. It may wait for calls that are under way: nothing else may wait for it,
     /// but an [`Output::AnswerAfter`] and an [`Output::SendAfter`].
     Invalidate(Invalidate),
-    /// Answer this call once the kernel has forgotten what came before. Only for calls that hold nothing in the kernel.
+    /// Answer this call once the kernel has forgotten what came before. Only for calls that hold no lock in the kernel: forgetting a name
+    /// waits for its directory's lock, and who holds that may wait for a lock that the call holds.
     AnswerAfter(CallId, Answer),
     /// Put this frame on the wire once the kernel has forgotten what came before, ahead of others; not at all when the connection
     /// is another one by then. What the kernel forgets may wait for a call that waits for the server, which may wait for this
@@ -143,9 +144,9 @@ pub enum Output {
     Keep(Piece, Bytes),
     /// Append this numbered change to the journal, before anything that follows is done. The body is encoded with [`NOTAG`].
     Journal(u64, Frame),
-    /// Have the kernel drop what it gathered of this directory's listing, then answer this call, which reads the directory. It must wait
-    /// for nothing else that the kernel is to forget: that may wait for the call.
-    AnswerDropped(NodeId, CallId, Answer),
+    /// Have the kernel forget this, which is no name, then answer this call, which may hold the lock of the file or directory in the
+    /// kernel. It must wait for nothing else that the kernel is to forget: that may wait for the call.
+    AnswerDropped(Invalidate, CallId, Answer),
     /// Once every call that reads this directory now has been answered and has taken the answer in, say so with this number by
     /// [`Client::readers_passed`]. Nothing waits for that.
     AwaitReaders(NodeId, u64),
@@ -485,16 +486,16 @@ impl Client {
         if !may_have_fallen {
             return self.answer(id, answer);
         }
-        self.invalidate(Invalidate::Node { node, offset: -1, length: 0 });
-        self.answer_after(id, answer);
+        self.answer_dropped(Invalidate::Node { node, offset: -1, length: 0 }, id, answer);
     }
 
-    /// Answers once the kernel has dropped what it gathered of a directory's listing.
-    pub(crate) fn answer_dropped(&mut self, dir: NodeId, id: CallId, answer: Answer) {
+    /// Answers once the kernel has forgotten this, which is no name.
+    pub(crate) fn answer_dropped(&mut self, what: Invalidate, id: CallId, answer: Answer) {
         if self.calls.remove(&id) {
-            self.outputs.push_back(Output::AnswerDropped(dir, id, answer));
+            self.outputs.push_back(Output::AnswerDropped(what, id, answer));
         } else {
             self.abandoned.remove(&id);
+            self.invalidate(what);
         }
     }
 

@@ -40,6 +40,49 @@ pub(crate) struct Believed<T> {
     pub(crate) until: Time,
 }
 
+/// Whether Linux holds `i_rwsem` of a file or directory while it waits for the answer (fs/namei.c, fs/attr.c, fs/xattr.c, fs/fuse/file.c).
+fn holds_a_lock(call: &Call<'_>) -> bool {
+    match call {
+        Call::Lookup { .. }
+        | Call::Setattr { .. }
+        | Call::Mknod { .. }
+        | Call::Mkdir { .. }
+        | Call::Symlink { .. }
+        | Call::Unlink { .. }
+        | Call::Rmdir { .. }
+        | Call::Rename { .. }
+        | Call::Link { .. }
+        | Call::Create { .. }
+        | Call::Tmpfile { .. }
+        | Call::Write { .. }
+        | Call::Fsync { .. }
+        | Call::Readdir { .. }
+        | Call::Fsyncdir { .. }
+        | Call::Setxattr { .. }
+        | Call::Removexattr { .. }
+        | Call::Fallocate { .. }
+        | Call::Lseek { .. }
+        | Call::CopyRange { .. } => true,
+        Call::Forget { .. }
+        | Call::Getattr { .. }
+        | Call::Readlink { .. }
+        | Call::Open { .. }
+        | Call::Read { .. }
+        | Call::Flush { .. }
+        | Call::Release { .. }
+        | Call::Opendir { .. }
+        | Call::Releasedir { .. }
+        | Call::Syncfs { .. }
+        | Call::Statfs { .. }
+        | Call::Getxattr { .. }
+        | Call::Listxattr { .. }
+        | Call::Access { .. }
+        | Call::Getlk { .. }
+        | Call::Setlk { .. }
+        | Call::Interrupt { .. } => false,
+    }
+}
+
 /// One kernel.
 #[derive(Debug, Default)]
 pub(crate) struct Kernel {
@@ -53,6 +96,8 @@ pub(crate) struct Kernel {
     /// Files that are opened past the pages.
     pub(crate) bypassing: BTreeSet<Handle>,
     asked: BTreeMap<CallId, Asked>,
+    /// Calls that hold the lock of a file or directory until they are answered.
+    locking: BTreeSet<CallId>,
     /// Counts what is forgotten.
     clock: u64,
     forgotten: BTreeMap<NodeId, u64>,
@@ -110,10 +155,19 @@ impl Kernel {
         nodes.find_map(|(node, _)| self.listings.believed(*node, name))
     }
 
+    /// Whether this call holds the lock of a file or directory. What waits for such a lock may hold a directory's, which the kernel
+    /// takes to forget a name: the answer must not wait for names that are to be forgotten.
+    pub(crate) fn holds_a_lock(&self, id: CallId) -> bool {
+        self.locking.contains(&id)
+    }
+
     /// A call is made.
     pub(crate) fn asks(&mut self, id: CallId, call: &Call<'_>) {
         if let Call::Forget { node, .. } = *call {
             self.drop_node(node);
+        }
+        if holds_a_lock(call) {
+            self.locking.insert(id);
         }
         self.changes_pages(call);
         let Some(matter) = Matter::of(call, &self.bypassing) else { return };

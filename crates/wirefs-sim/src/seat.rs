@@ -252,16 +252,24 @@ impl World {
                 }
                 Output::Invalidate(_) if self.is_ticking && self.flaw == Some(Flaw::KeepsTheKernels) => {}
                 Output::Invalidate(what) => self.tell_kernel(index, Notice::Forget(what)),
-                Output::AnswerDropped(node, id, answer) => {
-                    if self.flaw != Some(Flaw::KeepsListings)
+                Output::AnswerDropped(what, id, answer) => {
+                    let is_listing = matches!(what, Invalidate::Listing { .. });
+                    if !(is_listing && self.flaw == Some(Flaw::KeepsListings))
                         && let Some(seat) = self.seats.get_mut(index)
                     {
-                        seat.kernel.forgets(&Invalidate::Listing { node });
+                        seat.kernel.forgets(&what);
                     }
                     self.answer_comes(index, id, answer);
                 }
                 Output::AwaitReaders(dir, until) => self.await_readers(index, dir, until),
-                Output::AnswerAfter(id, answer) => self.tell_kernel(index, Notice::Answer(id, answer)),
+                Output::AnswerAfter(id, answer) => {
+                    if self.seats.get(index).is_some_and(|seat| seat.kernel.holds_a_lock(id)) {
+                        self.fail(format!(
+                            "client {index}: call {id:?} holds a lock, and its answer waits for names"
+                        ));
+                    }
+                    self.tell_kernel(index, Notice::Answer(id, answer));
+                }
                 Output::SendAfter(frame)
                     if self.flaw == Some(Flaw::LosesARecalled) && self.dice.chance(1, 10) =>
                 {

@@ -143,9 +143,10 @@ pub(crate) fn was_set(client: &mut Client, setting: Setting, sent: Time, put: Rp
     let shown =
         client.shown_attr(node).map(|(stat, ttl)| (stat, if is_promised { Duration::ZERO } else { ttl }));
     match shown {
-        // Nor does it compare its pages with this: they go first. It holds the file's own lock only, which that does not wait for.
+        // Nor does it compare its pages with this: they go first.
         Some((stat, ttl)) if foreign && stat.kind == Kind::File => {
-            client.answer_after(call, Answer::Attr(stat, ttl));
+            let pages = Invalidate::Node { node, offset: 0, length: 0 };
+            client.answer_dropped(pages, call, Answer::Attr(stat, ttl));
         }
         Some((stat, ttl)) => client.answer(call, Answer::Attr(stat, ttl)),
         None => client.fail(call, Errno::Stale),

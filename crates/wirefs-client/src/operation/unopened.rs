@@ -114,7 +114,7 @@ fn ends(client: &mut Client, dir: NodeId, age: u64, wanted: &WaitingReaddir) {
     let nothing = Answer::Listing(Vec::new());
     match client.files.unopened.ends(dir, age, wanted.thread) {
         Ending::Whole => client.answer(wanted.call, nothing),
-        Ending::Dropped => client.answer_dropped(dir, wanted.call, nothing),
+        Ending::Dropped => client.answer_dropped(Invalidate::Listing { node: dir }, wanted.call, nothing),
         Ending::Plain => {
             client.answer(wanted.call, Answer::ListingEnd);
             if let Some(until) = client.files.unopened.awaits(dir) {

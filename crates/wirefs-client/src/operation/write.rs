@@ -320,13 +320,17 @@ pub(crate) fn finish(client: &mut Client, writing: Writing, sent: Time, put: Rpu
     }
     // A kernel that writes past its pages believes the mode that it knew: with its set-id bits, though they fell.
     let had_set_id = has_set_id(client, node);
-    if had_set_id && waits.is_some() {
-        client.invalidate(Invalidate::Node { node, offset: -1, length: 0 });
-    }
-    if passes_pages {
-        let (offset, length) = end.map_or((0, 0), |end| ((end - bytes) as i64, bytes as i64));
-        client.invalidate(Invalidate::Node { node, offset, length });
-    }
+    let outdated = match (passes_pages, end) {
+        (true, Some(end)) => {
+            // With the parts of the call before this one, so that its answer has to wait for one thing only.
+            let length = bytes + waits.map_or(0, |(_, before)| u64::from(before));
+            Some(Invalidate::Node { node, offset: (end - length) as i64, length: length as i64 })
+        }
+        (true, None) => Some(Invalidate::Node { node, offset: 0, length: 0 }),
+        (false, _) => {
+            (had_set_id && waits.is_some()).then_some(Invalidate::Node { node, offset: -1, length: 0 })
+        }
+    };
     attributes::took_effect(client, node, Some(put.before), put.stat.as_ref(), sent);
     if u64::from(put.count) < bytes {
         // The server's disk took a part: what it did not take is lost to us as well.
@@ -342,12 +346,13 @@ pub(crate) fn finish(client: &mut Client, writing: Writing, sent: Time, put: Rpu
     } else if let Some((call, before)) = waits {
         let done = before + put.count;
         let is_last = !client.requests.any(|pending| is_part_of(pending, call));
-        match (is_last, had_set_id || passes_pages) {
-            // It holds the file's own lock only, which forgetting attributes and pages does not wait for.
-            (true, true) => client.answer_after(call, Answer::Count(done)),
-            (true, false) => client.answer(call, Answer::Count(done)),
-            (false, _) => {}
+        match (is_last, outdated) {
+            (true, Some(outdated)) => client.answer_dropped(outdated, call, Answer::Count(done)),
+            (true, None) => client.answer(call, Answer::Count(done)),
+            (false, outdated) => outdated.into_iter().for_each(|outdated| client.invalidate(outdated)),
         }
+    } else if let Some(outdated) = outdated {
+        client.invalidate(outdated);
     }
     goes_on(client, node);
 }

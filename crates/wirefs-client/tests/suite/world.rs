@@ -399,10 +399,9 @@ impl World {
                 Output::JournalForget(below) => self.seats[seat].journal.retain(|number| *number >= below),
                 Output::Send(frame, lane) => self.send(seat, frame.to_body(), lane),
                 Output::Invalidate(what) => self.tell_kernel(seat, Notice::Forget(what)),
-                Output::AnswerDropped(node, id, answer) => {
-                    let listing = Invalidate::Listing { node };
-                    self.seats[seat].kernel.forgets(&listing);
-                    self.seats[seat].invalidated.push(listing);
+                Output::AnswerDropped(what, id, answer) => {
+                    self.seats[seat].kernel.forgets(&what);
+                    self.seats[seat].invalidated.push(what);
                     self.answered(seat, id, answer);
                 }
                 Output::AwaitReaders(dir, until) => self.seats[seat].awaited.push((dir, until)),

@@ -1,20 +1,21 @@
-//! What is done for the listings that the kernel gathers, in two threads of their own: the queue of what else the kernel is to forget waits
-//! for calls as these, and frames wait for that.
+//! What the kernel drops before a call is answered, and the directories whose readers are waited for, in two threads of their own: the queue
+//! of what else the kernel is to forget waits for calls as these, and frames wait for that.
 //!
-//! A readdir whose answer waits until the kernel has dropped what it gathered of the directory's listing: dropping takes the locks of
-//! pages, which a call holds while it copies from them, and none that a call holds while it waits for an answer. So it waits for nothing
-//! but, where a program has its buffer in a file of this mount, a read of that.
+//! A call whose answer waits until the kernel has dropped attributes and pages of the file that the call is about, or, for a readdir, what
+//! it gathered of the directory's listing. Such a call may hold the file's or the directory's own lock in the kernel. Dropping takes the
+//! locks of pages, which calls hold that read or write back these pages or copy from them, and no lock that a call of another kind holds
+//! while it waits for an answer. So it waits for reads and for writes of pages alone, and these wait for no answer that waits here.
 //!
 //! Directories whose readers are waited for: that takes as long as they wait for their answers, and nothing waits for it.
 
 use super::engine::Waiting;
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use wirefs_client::call::{Answer, CallId, NodeId};
+use wirefs_client::call::{Answer, CallId, Invalidate, NodeId};
 
-/// The listing of a directory, and who is answered when it was dropped.
+/// What the kernel drops, which is no name, and who is answered then.
 pub(super) struct Dropped {
-    pub(super) dir: NodeId,
+    pub(super) what: Invalidate,
     pub(super) call: CallId,
     pub(super) waiting: Waiting,
     pub(super) answer: Answer,

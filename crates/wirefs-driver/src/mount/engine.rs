@@ -24,7 +24,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 use wirefs_cache::Piece;
 use wirefs_carrier::{Class, Closer, Dial, Direct, PeerInfo};
-use wirefs_client::call::{Answer, Call, CallId, Caller, NodeId, ROOT};
+use wirefs_client::call::{Answer, Call, CallId, Caller, Invalidate, ROOT};
 use wirefs_client::{Client, Config, DataKey, HostName, Lane, Loaded, Output};
 use wirefs_fuse::Reading;
 use wirefs_op::message::version::SessionId;
@@ -288,7 +288,7 @@ impl Engine {
                         work.notices.push(Notice::Answer(call, waiting, answer));
                     }
                 }
-                Output::AnswerDropped(dir, call, answer) => self.drop_first(state, dir, call, answer),
+                Output::AnswerDropped(what, call, answer) => self.drop_first(state, what, call, answer),
                 Output::AwaitReaders(dir, until) => self.awaiting.push(Awaited { dir, until }),
                 Output::Send(frame, Lane::Data(key)) => work.send_data(state, frame, key),
                 Output::OpenData(key) => self.want_data(state, key),
@@ -348,11 +348,11 @@ impl Engine {
         }
     }
 
-    /// The kernel drops a listing before a call is answered.
-    fn drop_first(&self, state: &mut State, dir: NodeId, call: CallId, answer: Answer) {
+    /// The kernel drops something before a call is answered.
+    fn drop_first(&self, state: &mut State, what: Invalidate, call: CallId, answer: Answer) {
         if let Some(waiting) = state.end_waiting(call) {
             state.delayed.insert(call);
-            self.dropping.push(Dropped { dir, call, waiting, answer });
+            self.dropping.push(Dropped { what, call, waiting, answer });
         }
     }
 

@@ -1,4 +1,5 @@
-//! Telling the kernel what to forget, in a thread that may wait for the kernel, another for what must not wait, and two for listings.
+//! Telling the kernel what to forget, in a thread that may wait for the kernel, another for what must not wait, one for what calls wait for,
+//! and one for the readers of listings.
 
 use super::dropping::{Awaited, Dropped};
 use super::engine::Shared;
@@ -17,7 +18,7 @@ pub(super) fn start(engine: &Shared, notifier: Notifier) -> io::Result<()> {
     let (dropping, dropper) = (Shared::clone(engine), notifier.clone());
     std::thread::Builder::new()
         .name("wirefs-dropping".into())
-        .spawn(move || drop_listings(&dropping, &dropper))?;
+        .spawn(move || drop_first(&dropping, &dropper))?;
     let (awaiting, awaiter) = (Shared::clone(engine), notifier.clone());
     std::thread::Builder::new()
         .name("wirefs-readers".into())
@@ -50,11 +51,12 @@ fn tell(engine: &Shared, notifier: &Notifier) {
     }
 }
 
-fn drop_listings(engine: &Shared, notifier: &Notifier) {
-    while let Some(Dropped { dir, call, waiting, answer }) = engine.dropping.next() {
-        let dropped = notifier.invalidate(&Invalidate::Listing { node: dir });
-        // What was not dropped must not be taken for whole.
-        waiting.answer(if dropped.is_ok() { answer } else { Answer::Fail(Errno::Io) });
+fn drop_first(engine: &Shared, notifier: &Notifier) {
+    while let Some(Dropped { what, call, waiting, answer }) = engine.dropping.next() {
+        let dropped = notifier.invalidate(&what);
+        // A listing that was not dropped must not be taken for whole. A change is done, whatever the kernel says to this.
+        let is_lost = dropped.is_err() && matches!(what, Invalidate::Listing { .. });
+        waiting.answer(if is_lost { Answer::Fail(Errno::Io) } else { answer });
         engine.lock().delayed.remove(&call);
     }
 }

@@ -8,6 +8,7 @@ use wirefs_op::{Kind, Stat, Time};
 impl Kernel {
     /// Takes in an answer at `now`.
     pub(crate) fn takes(&mut self, now: Time, id: CallId, answer: &Answer) {
+        self.locking.remove(&id);
         match answer {
             Answer::Opened(handle, PageCache::Bypass | PageCache::QuietBypass | PageCache::Avoid)
             | Answer::Created(_, handle, PageCache::Bypass | PageCache::QuietBypass | PageCache::Avoid) => {
