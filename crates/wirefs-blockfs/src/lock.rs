@@ -65,7 +65,10 @@ impl BlockFs {
         let before = loop {
             match self.locks().lock(holder, request.range) {
                 Err(Errno::WouldBlock) if replies.is_stopped() => return Ok(()),
-                Err(Errno::WouldBlock) => replies.wait(),
+                Err(Errno::WouldBlock) => {
+                    replies.pass_turn();
+                    replies.wait();
+                }
                 outcome => break outcome?,
             }
         };

@@ -23,7 +23,6 @@ pub(crate) use unconfirmed::{Made, Unconfirmed};
 use wirefs_cache::NodeId;
 use wirefs_op::message::alone::Ralone;
 use wirefs_op::message::get::GetMode;
-use wirefs_op::message::lock::LockAction;
 use wirefs_op::message::recall::Trecalled;
 use wirefs_op::message::statfs::Tstatfs;
 use wirefs_op::message::target::Target;
@@ -299,7 +298,6 @@ impl Client {
                 false
             }
             Request::Xattr(xattr) => matches!(xattr.action, XattrAction::Read | XattrAction::List),
-            Request::Lock(lock) => matches!(lock.action, LockAction::Test | LockAction::Wait),
             Request::Seek(_) | Request::Find(_) => true,
             // What is not there yet is on some file system all the same, but only the server knows on which.
             Request::Statfs(statfs) => statfs.target.id.is_some_and(|id| id.provisional_number().is_some()),
@@ -314,6 +312,7 @@ impl Client {
             | Request::Allocate(_)
             | Request::Copy(_)
             | Request::Commit(_)
+            | Request::Lock(_)
             | Request::Recalled(_)
             | Request::Number(_) => false,
         };

@@ -119,9 +119,9 @@ pub(crate) fn lane(request: &Request) -> Lane {
         | Request::Link(_)
         | Request::Allocate(_)
         | Request::Copy(_)
-        | Request::Commit(_) => Lane::Changes,
+        | Request::Commit(_)
+        | Request::Lock(_) => Lane::Changes,
         Request::Get(get) if get.mode.has(GetMode::ORDERED) => Lane::Changes,
-        Request::Lock(lock) if lock.action == LockAction::Set => Lane::Changes,
         Request::Xattr(xattr) if matches!(xattr.action, XattrAction::Set | XattrAction::Remove) => {
             Lane::Changes
         }
@@ -132,7 +132,6 @@ pub(crate) fn lane(request: &Request) -> Lane {
         | Request::Flush(_)
         | Request::Ping(_)
         | Request::Statfs(_)
-        | Request::Lock(_)
         | Request::Seek(_)
         | Request::Find(_)
         | Request::Recalled(_)

@@ -24,7 +24,7 @@ impl Session {
                 Rlock { conflict: None, stat: None }
             }
             (LockAction::Set, LockKind::Read | LockKind::Write) => {
-                let had = self.try_lock(request)?;
+                let had = self.take_lock(request, || Err(Errno::WouldBlock.into()))?;
                 self.locked(&had, replies)
             }
             (LockAction::Wait, LockKind::Read | LockKind::Write) => {
@@ -46,10 +46,14 @@ impl Session {
         }
     }
 
-    fn try_lock(&self, request: &Tlock) -> Result<Had, Failure> {
+    fn take_lock(
+        &self,
+        request: &Tlock,
+        refused: impl FnMut() -> Result<(), Failure>,
+    ) -> Result<Had, Failure> {
         let id = self.lock_id(request)?;
         let open = || self.locate(&request.target)?.open_for_locks(request.family);
-        self.export.locks.lock(self.holder(request, id), request.range, &self.has_ended, open)
+        self.export.locks.lock(self.holder(request, id), request.range, &self.has_ended, open, refused)
     }
 
     fn locked(&self, had: &Had, replies: &mut dyn Replies) -> Rlock {
@@ -80,15 +84,15 @@ impl Session {
     }
 
     fn wait_for_lock(&self, request: &Tlock, replies: &mut dyn Replies) -> Result<(), Failure> {
-        let had = loop {
-            match self.try_lock(request) {
-                Err(Failure::Errno(Errno::WouldBlock)) if replies.is_stopped() => {
-                    return Err(Failure::Stopped);
-                }
-                Err(Failure::Errno(Errno::WouldBlock)) => replies.wait(),
-                outcome => break outcome?,
+        let had = self.take_lock(request, || {
+            if replies.is_stopped() {
+                return Err(Failure::Stopped);
             }
-        };
+            // The file is held, and what was sent before is done; what comes after may be the release that this waits for.
+            replies.pass_turn();
+            replies.wait();
+            Ok(())
+        })?;
         let reply = self.locked(&had, replies);
         let sent = replies.send(Reply::Lock(reply));
         if sent.is_err() {

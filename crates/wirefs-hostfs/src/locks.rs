@@ -54,6 +54,18 @@ impl Description {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Takes a lock now, and notes it.
+    fn take(&self, range: LockRange) -> Result<Had, Errno> {
+        let mut held = self.held();
+        if held.len() >= RANGES_MAX {
+            return Err(Errno::NoLocks);
+        }
+        self.set(range)?;
+        let before = held.to_vec();
+        held.set(whole_for(self.holder.family, range));
+        Ok(Had { before, file: Arc::clone(&self.file) })
+    }
+
     /// Takes or releases in the kernel, without waiting.
     fn set(&self, range: LockRange) -> Result<(), Errno> {
         let outcome = match self.holder.family {
@@ -136,34 +148,33 @@ impl LockTable {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a lock now. `has_ended`: whether the session is over, so that nothing
-    /// must be taken for it any more. `open` opens the file where the holder has no description yet.
+    /// Takes a lock. `has_ended`: whether the session is over, so that nothing must be taken for it any more. `open` opens the
+    /// file where the holder has no description yet; it is open from then on, so its name may go while `refused` waits.
+    /// `refused` is called after each try while another holds the lock, and ends the waiting with its error.
     ///
     /// # Errors
-    /// `EAGAIN`: another holds it; `ENOLCK`: a table is full.
+    /// Those of `open` and `refused`; `ENOLCK`: a table is full.
     pub(crate) fn lock(
         &self,
         holder: Holder,
         range: LockRange,
         has_ended: &AtomicBool,
         open: impl FnOnce() -> Result<Arc<OpenFile>, Errno>,
+        mut refused: impl FnMut() -> Result<(), Failure>,
     ) -> Result<Had, Failure> {
         let description = self.description(holder, has_ended, open)?;
-        let outcome = {
-            let mut held = description.held();
-            if held.len() >= RANGES_MAX {
-                Err(Errno::NoLocks)
-            } else {
-                description.set(range).map(|()| {
-                    let before = held.to_vec();
-                    held.set(whole_for(holder.family, range));
-                    let file = Arc::clone(&description.file);
-                    Had { before, file }
-                })
+        let outcome = loop {
+            match description.take(range) {
+                Err(Errno::WouldBlock) => {
+                    if let Err(failure) = refused() {
+                        break Err(failure);
+                    }
+                }
+                outcome => break outcome.map_err(Failure::from),
             }
         };
         self.let_go(description);
-        Ok(outcome?)
+        outcome
     }
 
     /// Releases a range; what is not held is released already.
@@ -216,6 +227,10 @@ impl LockTable {
         if range.kind == LockKind::Unlock {
             return Err(Errno::Invalid.into());
         }
+        // Here the holder is known; the kernel is asked for the locks of programs at the server.
+        if let Some(held) = self.held_by_others(&holder, range) {
+            return Ok(Some(held));
+        }
         // The holder's own description where there is one: its own locks do not stand in its way.
         let own = self.find(&holder);
         let file = match &own {
@@ -226,16 +241,7 @@ impl LockTable {
         if let Some(description) = own {
             self.let_go(description);
         }
-        let found = found?;
-        let Some(mut conflict) = protocol_range(found) else {
-            return Ok(None);
-        };
-        if found.pid <= 0
-            && let Some(held) = self.held_by_others(&holder, conflict)
-        {
-            conflict.pid = held.pid;
-        }
-        Ok(Some(conflict))
+        Ok(protocol_range(found?))
     }
 
     /// A lock that another holder of this table has and that would stand in the way of `range`.

@@ -25,6 +25,8 @@ impl Order {
             change if change.is_change() => Order::Change,
             Request::Commit(_) => Order::Turn,
             Request::Get(get) if get.mode.has(GetMode::ORDERED) => Order::Turn,
+            // A test and a waiting lock must not overtake a release, nor a removal of the file's name.
+            Request::Lock(_) => Order::Turn,
             _ => Order::Free,
         }
     }

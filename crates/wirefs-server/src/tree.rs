@@ -66,7 +66,7 @@ pub trait Replies {
     fn is_stopped(&self) -> bool;
 
     /// Lets the session's next change start although this request goes on. For a commit that has found its object and
-    /// only waits for the disk: what was sent before it is done, and what comes after it need not wait. Nothing for
+    /// only waits for the disk, and for a lock that waits: what was sent before it is done, and what comes after it need not wait. Nothing for
     /// requests that have no turn.
     fn pass_turn(&mut self) {}
 

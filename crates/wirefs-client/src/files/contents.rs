@@ -71,8 +71,6 @@ pub(crate) struct Contents {
     pub(super) ends: BTreeMap<u64, u32>,
     /// Where the last of them is expected to end, if it is an append.
     pub(crate) appended: Option<u64>,
-    /// Releases of locks sent and not answered.
-    pub(crate) unlocking: u32,
     /// Bytes in them.
     pub(crate) unacknowledged: u64,
     /// Writes answered since the last commit, which a crash of the server's machine could undo.

@@ -249,17 +249,20 @@ impl FileLocks {
 
     /// The lock in the way, where that is known: `None` where only the server knows.
     fn test(&mut self, owner: u64, range: LockRange) -> Option<Option<LockRange>> {
+        let others = self.held.iter().filter(|(holder, _)| **holder != owner);
+        let conflict = others.filter_map(|(_, held)| held.conflict(range)).min_by_key(|held| held.start);
+        if conflict.is_some() {
+            return Some(conflict);
+        }
         let State::Lent(lent) = self.state else { return None };
-        let is_all_known = lent.kind == LockKind::Write || range.kind == LockKind::Read;
-        if lent.owner == owner {
-            return is_all_known.then_some(None);
+        if lent.kind == LockKind::Write || range.kind == LockKind::Read {
+            return Some(None);
         }
-        let conflict = self.held.get(&lent.owner).and_then(|held| held.conflict(range));
-        if conflict.is_none() && !is_all_known {
+        // The request follows what this gives up, so the server finds what is held and no more.
+        if lent.owner != owner {
             self.reduce();
-            return None;
         }
-        Some(conflict)
+        None
     }
 
     fn unlock(&mut self, now: Time, asked: Asked, owner: u64, range: LockRange) -> Step {

@@ -25,7 +25,7 @@ pub(crate) struct Locking {
     handle: Handle,
     wanted: Wanted,
     action: LockAction,
-    /// A first try for a caller that is ready to wait.
+    /// The whole file is asked for, and the caller is ready to wait for its own lock.
     then_waits: bool,
     /// The whole file is asked for on account of it.
     lends: bool,
@@ -142,15 +142,12 @@ fn go(client: &mut Client, key: Key, step: Step) {
             request(client, locking, whole);
         }
         Step::Ask(Asked::Lock { call, handle, owner, range, waits }) => {
-            // A waiting lock takes no turn and could overtake a release of the same owner; a first try does not.
-            let unlocking = client.files.contents(node).unlocking > 0;
-            let action = if waits && !unlocking { LockAction::Wait } else { LockAction::Set };
-            let then_waits = waits && unlocking;
-            exactly(client, key, (call, handle), Wanted { owner, family, range }, action, then_waits);
+            let action = if waits { LockAction::Wait } else { LockAction::Set };
+            exactly(client, key, (call, handle), Wanted { owner, family, range }, action);
         }
         Step::Ask(Asked::Test { call, handle, owner, range }) => {
             let wanted = Wanted { owner, family, range };
-            exactly(client, key, (call, handle), wanted, LockAction::Test, false);
+            exactly(client, key, (call, handle), wanted, LockAction::Test);
         }
         Step::Ask(Asked::Unlock { handle, owner, range }) => {
             unlock(client, node, Some(handle), Wanted { owner, family, range });
@@ -164,10 +161,10 @@ fn exactly(
     (call, handle): (CallId, Handle),
     wanted: Wanted,
     action: LockAction,
-    then_waits: bool,
 ) {
     let node = key.node();
-    let locking = Locking { call, node, handle, wanted, action, then_waits, lends: false, withdrawn: false };
+    let locking =
+        Locking { call, node, handle, wanted, action, then_waits: false, lends: false, withdrawn: false };
     request(client, locking, wanted.range);
 }
 
@@ -272,7 +269,7 @@ fn go_on(client: &mut Client, key: Key) {
 }
 
 pub(crate) fn failed(client: &mut Client, locking: Locking, errno: Errno) {
-    let Locking { call, withdrawn, then_waits, lends, wanted, .. } = locking;
+    let Locking { call, withdrawn, then_waits, lends, .. } = locking;
     let (key, now) = (locking.key(), client.now);
     if lends {
         let is_wanted = !withdrawn && client.is_waiting(call);
@@ -285,10 +282,6 @@ pub(crate) fn failed(client: &mut Client, locking: Locking, errno: Errno) {
             None => client.fail(call, Errno::Interrupted),
         }
         return go_on(client, key);
-    }
-    if then_waits && !withdrawn && errno == Errno::WouldBlock {
-        let waiting = Locking { action: LockAction::Wait, then_waits: false, ..locking };
-        return request(client, waiting, wanted.range);
     }
     client.locks.file(key).asked(call, None, true);
     client.fail(call, if withdrawn { Errno::Interrupted } else { errno });
@@ -305,7 +298,6 @@ fn tell_reductions(client: &mut Client, key: Key, handle: Option<Handle>) {
 /// Releases, or has shared from now on what was held exclusively: nobody can refuse it, and nobody waits for it.
 fn unlock(client: &mut Client, node: NodeId, handle: Option<Handle>, wanted: Wanted) {
     if let Ok(lock) = tlock(client, node, handle, wanted, LockAction::Set) {
-        client.files.contents(node).unlocking += 1;
         client.names.hold(node);
         client.send(Request::Lock(lock), Pending::Unlock(node));
     }
@@ -333,8 +325,6 @@ pub(crate) fn withdraw(client: &mut Client, call: CallId) {
 
 /// A release was answered.
 pub(crate) fn unlocked(client: &mut Client, node: NodeId) {
-    let contents = client.files.contents(node);
-    contents.unlocking = contents.unlocking.saturating_sub(1);
     client.names.release(node);
     super::gone(client, node);
 }

@@ -176,6 +176,36 @@ fn two_programs_of_a_lone_mount_exclude_each_other_and_who_waits_gets_its_lock()
     assert_eq!(world.locked(), [range(LockKind::Write, 0, 10)]);
 }
 
+// S-9, S-102
+#[test]
+fn a_test_of_a_shared_lock_that_is_delegated_names_what_is_held_and_nothing_else() {
+    let (mut world, open) = with_file();
+    let held = LockRange { pid: 7, ..range(LockKind::Read, 10, 14) };
+    open.lock(&mut world, 0, ONE, held);
+    let Open { node, handle } = open;
+    let get = |range| Call::Getlk { node, handle, owner: OTHER, family: LockFamily::Posix, range };
+    assert_eq!(world.ask(0, get(range(LockKind::Read, 0, 99))), Answer::Lock(None));
+    // The server has the whole file for the other one until it is asked.
+    assert_eq!(world.ask(0, get(range(LockKind::Write, 50, 59))), Answer::Lock(None));
+    for _ in 0..2 {
+        assert_eq!(world.ask(0, get(range(LockKind::Write, 0, 99))), Answer::Lock(Some(held)));
+        open.lock(&mut world, 0, OTHER, range(LockKind::Read, 50, 59));
+    }
+}
+
+// S-102
+#[test]
+fn a_test_does_not_overtake_a_release_that_was_answered_before() {
+    let (mut world, open) = with_file();
+    world.another(config("lease"));
+    open.lock(&mut world, 0, ONE, range(LockKind::Write, 10, 14));
+    let Open { node, handle } = open;
+    open.lock(&mut world, 0, ONE, all(LockKind::Unlock));
+    let get =
+        Call::Getlk { node, handle, owner: OTHER, family: LockFamily::Posix, range: all(LockKind::Write) };
+    assert_eq!(world.ask(0, get), Answer::Lock(None));
+}
+
 // S-102
 #[test]
 fn a_connection_that_is_made_again_keeps_what_is_held_and_lends_anew() {

@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use wirefs_op::message::lock::{LockAction, Rlock, Tlock};
+use wirefs_op::message::target::NOFD;
 use wirefs_op::{Errno, Kind, LockFamily, LockKind, LockRange, Reply, Request};
 use wirefs_server::{SessionKey, Tree};
 
@@ -83,6 +84,19 @@ fn a_test_tells_the_lock_in_the_way_and_who_holds_it() {
     assert_eq!(test(&world, OTHER, LockKind::Write, 20, u64::MAX), None);
     posix(&world, BESIDE, LockKind::Read, 100, u64::MAX).unwrap();
     assert_eq!(test(&world, OTHER, LockKind::Write, 200, 200).unwrap().end, u64::MAX);
+}
+
+// S-9
+#[test]
+fn a_test_names_the_holder_of_a_shared_lock_and_only_that_part_of_the_file_that_it_holds() {
+    let world = with_file();
+    posix(&world, ONE, LockKind::Read, 10, 14).unwrap();
+    posix(&world, BESIDE, LockKind::Read, 12, 30).unwrap();
+    posix(&world, BESIDE, LockKind::Unlock, 12, 30).unwrap();
+    assert_eq!(test(&world, OTHER, LockKind::Read, 0, 99), None);
+    let conflict = test(&world, OTHER, LockKind::Write, 0, 99);
+    assert_eq!(conflict, Some(LockRange { kind: LockKind::Read, start: 10, end: 14, pid: 11 }));
+    assert_eq!(test(&world, OTHER, LockKind::Write, 15, 99), None);
 }
 
 // S-8
@@ -183,12 +197,15 @@ fn until_waiting(waits: &AtomicU64) {
     panic!("the lock never waited");
 }
 
-fn wait_beside(world: &World, then: impl FnOnce(&AtomicBool)) -> Vec<Reply> {
+fn waiting() -> Tlock {
+    request(OTHER, LockAction::Wait, LockFamily::Posix, LockKind::Write, 0, 9)
+}
+
+fn wait_beside(world: &World, wait: Tlock, then: impl FnOnce(&AtomicBool)) -> Vec<Reply> {
     let mut collected = Collected::default();
     let (waits, stopped) = (Arc::clone(&collected.waits), Arc::clone(&collected.stopped));
     std::thread::scope(|scope| {
         let waiter = scope.spawn(move || {
-            let wait = request(OTHER, LockAction::Wait, LockFamily::Posix, LockKind::Write, 0, 9);
             world.tree.serve(OTHER.0, Request::Lock(wait), &mut collected);
             collected.replies
         });
@@ -202,16 +219,33 @@ fn wait_beside(world: &World, then: impl FnOnce(&AtomicBool)) -> Vec<Reply> {
 fn a_waiting_lock_is_had_when_the_other_releases() {
     let world = with_file();
     posix(&world, ONE, LockKind::Write, 0, 9).unwrap();
-    let replies = wait_beside(&world, |_| posix(&world, ONE, LockKind::Unlock, 0, 9).unwrap());
+    let replies = wait_beside(&world, waiting(), |_| posix(&world, ONE, LockKind::Unlock, 0, 9).unwrap());
     assert!(matches!(replies.as_slice(), [Reply::Lock(_)]), "{replies:?}");
     assert_eq!(posix(&world, ONE, LockKind::Read, 0, 9), Err(Errno::WouldBlock));
+}
+
+// S-13
+#[test]
+fn a_waiting_lock_is_had_though_its_file_loses_its_name_meanwhile() {
+    let world = with_file();
+    let target = open_as("file", NOFD, world.stat(FIRST, at("file")).unwrap().id);
+    let of_file = |who, action, kind| Tlock {
+        target: target.clone(),
+        ..request(who, action, LockFamily::Posix, kind, 0, 9)
+    };
+    ask(&world, ONE, of_file(ONE, LockAction::Set, LockKind::Write)).unwrap();
+    let replies = wait_beside(&world, of_file(OTHER, LockAction::Wait, LockKind::Write), |_| {
+        world.remove(FIRST, "file").unwrap();
+        ask(&world, ONE, of_file(ONE, LockAction::Set, LockKind::Unlock)).unwrap();
+    });
+    assert!(matches!(replies.as_slice(), [Reply::Lock(_)]), "{replies:?}");
 }
 
 #[test]
 fn a_waiting_lock_that_is_withdrawn_is_not_held() {
     let world = with_file();
     posix(&world, ONE, LockKind::Write, 0, 9).unwrap();
-    let replies = wait_beside(&world, |stopped| stopped.store(true, Ordering::SeqCst));
+    let replies = wait_beside(&world, waiting(), |stopped| stopped.store(true, Ordering::SeqCst));
     assert!(replies.is_empty());
     posix(&world, ONE, LockKind::Unlock, 0, 9).unwrap();
     posix(&world, ONE, LockKind::Write, 0, 9).unwrap();

@@ -1,5 +1,5 @@
-//! Random programs here and at the server: no lock is ever granted twice, none is refused that is free here, and in the end the server has
-//! just what is held.
+//! Random programs here and at the server: no lock is ever granted twice, none is refused that is free here, a test finds only what
+//! somebody holds, and in the end the server has just what is held.
 
 use super::range;
 use crate::call::{CallId, Handle};
@@ -27,10 +27,12 @@ struct Message {
 enum For {
     /// All of the file.
     Lend,
-    /// A lock as it is, which waits after that if it has to.
-    Lock { waits: bool },
+    /// A lock as it is.
+    Lock,
     /// One that waits at the server.
     Wait,
+    /// Nothing: whether it could be had.
+    Test,
 }
 
 /// What a program is about.
@@ -56,7 +58,6 @@ struct World {
     sent: VecDeque<Message>,
     waiting: Vec<Message>,
     replies: VecDeque<(Message, bool)>,
-    unlocking: usize,
     calls: BTreeMap<CallId, Call>,
     /// What each program was told to hold.
     held: BTreeMap<u64, LockRanges>,
@@ -113,7 +114,13 @@ impl World {
                 Asked::Unlock { handle, owner, range }
             }
             _ if dice.chance(1, 6) => {
-                Asked::Test { call, handle, owner, range: range(LockKind::Write, start, end) }
+                let kind = if dice.chance(1, 2) { LockKind::Read } else { LockKind::Write };
+                let range = range(kind, start, end);
+                let before = self.held.get(&owner).cloned().unwrap_or_default();
+                let of = Call { owner, range, waits: false, is_withdrawn: false, met_another: false, before };
+                self.calls.insert(call, of);
+                self.meet();
+                Asked::Test { call, handle, owner, range }
             }
             kind => {
                 let kind = if kind == 1 { LockKind::Read } else { LockKind::Write };
@@ -155,7 +162,6 @@ impl World {
 
     fn tell(&mut self) {
         for (owner, range) in self.file.take_reductions() {
-            self.unlocking += 1;
             self.sent.push_back(Message { owner, range, call: None });
         }
     }
@@ -171,22 +177,18 @@ impl World {
                 assert_eq!(why, Refusal::Held);
                 self.refused(call);
             }
-            Step::Found(_, found) => self.counted[2] += usize::from(found.is_some()),
+            Step::Found(call, found) => self.found(call, found.is_some()),
             Step::Lend { call, owner, whole, .. } => {
                 self.sent.push_back(Message { owner, range: whole, call: Some((call, For::Lend)) });
             }
             Step::Ask(Asked::Lock { call, owner, range, waits, .. }) => {
-                let what = if waits && self.unlocking == 0 { For::Wait } else { For::Lock { waits } };
-                let message = Message { owner, range, call: Some((call, what)) };
-                if what == For::Wait {
-                    self.waiting.push(message);
-                } else {
-                    self.sent.push_back(message);
-                }
+                let what = if waits { For::Wait } else { For::Lock };
+                self.sent.push_back(Message { owner, range, call: Some((call, what)) });
             }
-            Step::Ask(Asked::Test { .. }) => {}
+            Step::Ask(Asked::Test { call, owner, range, .. }) => {
+                self.sent.push_back(Message { owner, range, call: Some((call, For::Test)) });
+            }
             Step::Ask(Asked::Unlock { owner, range, .. }) => {
-                self.unlocking += 1;
                 self.sent.push_back(Message { owner, range, call: None });
             }
         }
@@ -201,6 +203,14 @@ impl World {
         self.meet();
         let refused = self.in_vain(call);
         assert!(refused.met_another, "{refused:?} is refused and nobody had it: {:?}", self.held);
+    }
+
+    /// A test has its answer.
+    fn found(&mut self, call: CallId, is_any: bool) {
+        self.meet();
+        self.counted[2] += usize::from(is_any);
+        let test = self.in_vain(call);
+        assert!(!is_any || test.met_another, "{test:?} found a lock that nobody had: {:?}", self.held);
     }
 
     /// Notes who meets a lock of another's, or what one that is asking right now held before.
@@ -227,10 +237,13 @@ impl World {
 
     fn serve(&mut self) {
         let Some(message) = self.sent.pop_front() else { return };
-        let Message { owner, range, .. } = message;
+        let Message { owner, range, call } = message;
         let may = range.kind == LockKind::Unlock || conflict(&self.server, owner, range).is_none();
-        if may {
-            self.server.entry(owner).or_default().set(range);
+        match call {
+            Some((_, For::Test)) => {}
+            Some((_, For::Wait)) if !may => return self.waiting.push(message),
+            _ if may => self.server.entry(owner).or_default().set(range),
+            _ => {}
         }
         self.replies.push_back((message, may));
     }
@@ -250,16 +263,11 @@ impl World {
 
     fn reply(&mut self) {
         let Some((message, is_had)) = self.replies.pop_front() else { return };
-        let Some((call, what)) = message.call else {
-            self.unlocking -= 1;
-            return;
-        };
+        let Some((call, what)) = message.call else { return };
         match what {
             For::Lend => self.lend_answered(call, is_had),
-            For::Lock { waits: true } if !is_had => {
-                self.waiting.push(Message { call: Some((call, For::Wait)), ..message });
-            }
-            For::Lock { .. } | For::Wait => {
+            For::Test => self.found(call, !is_had),
+            For::Lock | For::Wait => {
                 let range = is_had.then_some(message.range);
                 self.file.asked(call, range, what != For::Wait);
                 match is_had {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use wirefs_op::message::get::{GetMode, Tget};
 use wirefs_op::message::lock::{LockAction, Rlock, Tlock};
 use wirefs_op::{Errno, FileId, LockFamily, LockKind, LockRange, LockRanges, Reply, Request};
-use wirefs_server::{Job, SessionKey};
+use wirefs_server::{Input, Job, SessionKey};
 
 /// Who holds locks of one family on one file.
 type Holder = (SessionKey, u64, bool, FileId);
@@ -41,6 +41,7 @@ impl World {
                 return Some(vec![Reply::Error(Errno::WouldBlock.into())]);
             }
             LockAction::Wait if conflict.is_some() => {
+                self.handle(Input::TurnPassed(job.key));
                 self.after(Duration::from_millis(10), Event::Execute(Box::new(job.clone())));
                 return None;
             }

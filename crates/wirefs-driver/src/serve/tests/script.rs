@@ -138,6 +138,7 @@ impl Script {
             if lock.action != LockAction::Wait {
                 return replies.send(Reply::Error(Errno::WouldBlock.into()));
             }
+            replies.pass_turn();
             replies.wait();
         }
         Err(Stopped)

@@ -31,11 +31,27 @@ fn changes_run_one_after_the_other_in_the_order_received() {
 }
 
 #[test]
-fn plain_reads_and_locks_overtake_changes() {
+fn plain_reads_overtake_changes() {
     let mut world = World::attached();
     world.execute(A, Tag(0), put(0));
     assert_eq!(world.execute(A, Tag(1), stat()).order, Order::Free);
-    assert_eq!(world.execute(A, Tag(2), lock()).order, Order::Free);
+}
+
+// S-13
+#[test]
+fn a_waiting_lock_takes_its_turn_and_passes_it_on_while_it_waits() {
+    let mut world = World::attached();
+    let change = world.execute(A, Tag(0), put(0));
+    assert!(world.receive(A, Tag(1), lock()).is_empty());
+    assert!(world.receive(A, Tag(2), put(1)).is_empty());
+    let waiting = executed(&world.handle(Input::Finished(change.key))).unwrap();
+    assert_eq!((waiting.tag, waiting.order, waiting.weight), (Tag(1), Order::Turn, Weight::Waits));
+    // What comes after it may be what it waits for.
+    let change = executed(&world.handle(Input::TurnPassed(waiting.key))).unwrap();
+    assert_eq!(change.tag, Tag(2));
+    // It may be withdrawn as ever.
+    let flushed = world.receive(A, Tag(3), flush(Tag(1)));
+    assert!(flushed.contains(&Output::Stop(waiting.key)), "{flushed:?}");
 }
 
 #[test]
@@ -106,10 +122,11 @@ fn session_with_much_waiting_is_behind_until_it_is_done() {
 #[test]
 fn drain_gives_up_waiting_locks_and_nothing_else() {
     let mut world = World::attached();
+    let lock = world.execute(A, Tag(3), lock());
+    assert!(world.handle(Input::TurnPassed(lock.key)).is_empty());
     let change = world.execute(A, Tag(0), put(0));
     world.receive(A, Tag(1), put(1));
     world.execute(A, Tag(2), stat());
-    let lock = world.execute(A, Tag(3), lock());
     assert_eq!(world.handle(Input::Drain), [Output::Stop(lock.key)]);
     assert!(world.receive(A, Tag(4), stat()).is_empty(), "nothing more is taken");
     assert_eq!(executed(&world.handle(Input::Finished(change.key))).unwrap().tag, Tag(1));
