@@ -19,6 +19,7 @@ use crate::operation::Pending;
 use durable::Durable;
 use shown::Shown;
 use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
 pub(crate) use unconfirmed::{Made, Unconfirmed};
 use wirefs_cache::NodeId;
 use wirefs_op::message::alone::Ralone;
@@ -38,7 +39,9 @@ const ROOM_FILES: u64 = 1024;
 /// Clocks that keep time are together within so many seconds.
 const CLOCKS_APART_SECS: i64 = 10;
 /// For how long what the server said of its room counts.
-const ROOM_FOR: std::time::Duration = std::time::Duration::from_secs(5);
+const ROOM_FOR: Duration = Duration::from_secs(5);
+/// A file's time of change is behind the clock by up to a tick of the server's kernel.
+const CTIME_TICK: Duration = Duration::from_millis(10);
 /// Late errors that are remembered for `wirefs status`.
 const LATE_MAX: usize = 64;
 
@@ -92,6 +95,8 @@ pub(crate) struct Ahead {
     awaits_room: bool,
     /// The latest time of change that the server has told of what own changes did.
     seen: Timestamp,
+    /// The server's clock: a time of change that it told, and when the change was asked for, which was not later.
+    pub(crate) server_clock: Option<(Timestamp, Time)>,
 }
 
 impl Ahead {
@@ -233,6 +238,24 @@ impl Client {
             self.ahead.seen = at;
             self.output(Output::JournalNote(Note::Seen(at)));
         }
+    }
+
+    /// The reply to a change that was asked for then tells when something was changed.
+    pub(crate) fn note_changed(&mut self, at: Timestamp, asked: Time) {
+        if at > self.ahead.seen {
+            self.ahead.server_clock = Some((at, asked));
+        }
+        self.note_seen(at);
+    }
+
+    /// The connection of a client that is alone ends. The server would have told of changes by others until now, so what was changed until
+    /// now was changed by this client, also where the reply is lost.
+    pub(crate) fn note_unanswered(&mut self) {
+        let now = match self.ahead.server_clock {
+            Some((at, asked)) => at.after(self.now.since(asked)),
+            None => self.time_of_day(),
+        };
+        self.note_seen(now.after(CTIME_TICK));
     }
 
     /// An own change of the node is about to be issued: what the server has told of it was told before.

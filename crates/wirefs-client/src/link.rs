@@ -121,6 +121,9 @@ impl Client {
         self.link.losses += 1;
         self.data_end();
         self.leases_lost();
+        if self.ahead.is_alone() {
+            self.note_unanswered();
+        }
         self.alone_lost();
         self.synced.forget();
         self.rollback.forget();

@@ -67,6 +67,12 @@ impl Client {
         }
     }
 
+    /// The connection over which changes were sent again has ended in the midst: the server may have done more of them than it has answered.
+    pub fn redo_broke(&mut self, now: Time) {
+        self.now = now;
+        self.note_unanswered();
+    }
+
     /// It cannot be told what the server's machine has lost: the journal's changes are kept elsewhere, all of them. What is asked for goes
     /// on once there is a connection, to what is there.
     pub fn not_redone(&mut self, now: Time) {
@@ -101,6 +107,8 @@ impl Client {
         let settled = self.requests.take_settled(now, departure, is_settled);
         self.forget_below(self.requests.next_number());
         self.journal_again();
+        // The changes were sent again before what counts as asked for now, so that their times say nothing of the server's clock.
+        let server_clock = self.ahead.server_clock;
         for outstanding in settled {
             // INVARIANT: what is foreseen and changes something was in the journal, and could be followed: else it is kept aside as what
             // failed.
@@ -109,6 +117,7 @@ impl Client {
             let reply = reply(&outstanding.request, fate);
             operation::finish(self, outstanding, reply, true);
         }
+        self.ahead.server_clock = server_clock;
         self.go_on_behind();
     }
 

@@ -108,6 +108,11 @@ impl Decided {
         }
     }
 
+    /// What is to be sent again.
+    pub fn redo(&self) -> &Redo {
+        &self.redo
+    }
+
     /// Whether it is for the server with this boot id.
     pub fn is_at(&self, boot: BootId) -> bool {
         self.boot == boot

@@ -151,6 +151,13 @@ impl Redo {
         Ok(())
     }
 
+    /// The machine was started once more while an `earlier` one, for the same changes, sent them: what it found to be changed by somebody
+    /// else still is.
+    pub fn begins_anew_after(&mut self, earlier: &Redo) {
+        self.foreign.clone_from(&earlier.foreign);
+        self.later.clone_from(&earlier.later);
+    }
+
     /// The paths that the server is to be asked about.
     ///
     /// # Errors
@@ -225,9 +232,9 @@ impl Redo {
             let found = found.get(path).filter(|found| found.changed <= seen);
             found.is_some_and(|found| known(*node).is_none_or(|id| id == found.id))
         };
-        let foreign = self.concerned().filter(|one| !is_own(one)).map(|(node, _)| node).collect();
-        self.foreign = foreign;
-        self.later = self.cut.as_ref().map(|cut| cut.changed_after(seen)).unwrap_or_default();
+        let foreign: Vec<Node> = self.concerned().filter(|one| !is_own(one)).map(|(node, _)| node).collect();
+        self.foreign.extend(foreign);
+        self.later.extend(self.cut.as_ref().map(|cut| cut.changed_after(seen)).unwrap_or_default());
         let unanswered = self.deeds.values().filter(|known| !known.told.is_answered);
         self.unsure = unanswered.filter_map(|known| known.deed.of.or(known.deed.makes)).collect();
     }

@@ -19,7 +19,7 @@ use wirefs_op::{Errno, Kind, Timestamp};
 /// The root directory.
 pub(crate) const ROOT: Ino = Ino(1);
 
-/// The model has no clock but a counter, whose seconds start here: later than any time that a test sets.
+/// Where no time is set, the clock is a counter, whose seconds start here: later than any time that a test sets.
 pub(crate) const COUNTED_SECS: i64 = 1 << 40;
 
 /// A whole file system in memory.
@@ -27,11 +27,13 @@ pub(crate) const COUNTED_SECS: i64 = 1 << 40;
 pub(crate) struct Fs {
     inodes: BTreeMap<Ino, Inode>,
     ticks: u64,
+    /// The time that was set, and the last one that was given to anything.
+    clock: Option<(Timestamp, Timestamp)>,
 }
 
 impl Fs {
     pub(crate) fn new() -> Fs {
-        let mut fs = Fs { inodes: BTreeMap::new(), ticks: 0 };
+        let mut fs = Fs { inodes: BTreeMap::new(), ticks: 0, clock: None };
         let entries = BTreeMap::new();
         fs.add(Body::Directory { entries, parent: ROOT }, &New::of(Kind::Directory, 0o755));
         if let Some(root) = fs.inodes.get_mut(&ROOT) {
@@ -47,7 +49,22 @@ impl Fs {
     }
 
     fn now(&mut self) -> Timestamp {
-        Timestamp { secs: COUNTED_SECS + self.tick() as i64, nanos: 0 }
+        let tick = self.tick();
+        match &mut self.clock {
+            Some((now, last)) => {
+                *last = (*now).max(last.next());
+                *last
+            }
+            None => Timestamp { secs: COUNTED_SECS + tick as i64, nanos: 0 },
+        }
+    }
+
+    /// It is this time from now on. The first time that is set is the one at which all that is there was made.
+    pub(crate) fn set_time(&mut self, now: Timestamp) {
+        if self.clock.is_none() {
+            self.inodes.values_mut().for_each(|inode| (inode.mtime, inode.ctime) = (now, now));
+        }
+        self.clock = Some((now, self.clock.map_or(now, |(_, last)| last)));
     }
 
     fn add(&mut self, body: Body, new: &New) -> Ino {

@@ -15,7 +15,7 @@ use wirefs_op::limits::FDS_MAX;
 use wirefs_op::message::attach::Watch;
 use wirefs_op::message::target::{Fd, NOFD, Place, Target};
 use wirefs_op::message::version::BootId;
-use wirefs_op::{Errno, FileId, Kind, Reply, Request, Stat, TreePath};
+use wirefs_op::{Errno, FileId, Kind, Reply, Request, Stat, Timestamp, TreePath};
 use wirefs_server::{Attached, Outside, Parked, Replies, SessionKey, Tell, Touched, Tree};
 
 /// The reference tree: all in memory, one lock around it, no permissions checked, no locks granted.
@@ -84,6 +84,12 @@ impl ModelTree {
         state.disk = Some(Disk::new(&state.fs));
         drop(state);
         self
+    }
+
+    /// It is this time there from now on, until another one is set. Times of change never go down, and no two are equal; all that was there
+    /// before the first was made then.
+    pub fn set_time(&self, now: Timestamp) {
+        self.state().fs.set_time(now);
     }
 
     /// The tree as it is found when its machine, which now lost power, is there again: names are those after some change, and each file

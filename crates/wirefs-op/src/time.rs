@@ -50,6 +50,15 @@ impl Timestamp {
         self.secs.checked_add(1).map_or(self, |secs| Timestamp { secs, nanos: 0 })
     }
 
+    /// So much later; the last one at most.
+    #[must_use]
+    pub fn after(self, passed: Duration) -> Timestamp {
+        let nanos = self.nanos + passed.subsec_nanos();
+        let secs = passed.as_secs() + u64::from(nanos / 1_000_000_000);
+        let secs = self.secs.saturating_add(i64::try_from(secs).unwrap_or(i64::MAX));
+        Timestamp { secs, nanos: nanos % 1_000_000_000 }
+    }
+
     /// To the second, in UTC, as ISO 8601 has it without separators: `20231114T221320Z`.
     ///
     /// # Source

@@ -16,12 +16,14 @@ use wirefs_model::ModelTree;
 use wirefs_op::message::attach::Watch;
 use wirefs_op::message::lock::{LockAction, Rlock};
 use wirefs_op::message::version::{BootId, SessionId};
-use wirefs_op::{FileId, NOTAG, Reply, Request, Tag, Time};
+use wirefs_op::{FileId, NOTAG, Reply, Request, Tag, Time, Timestamp};
 use wirefs_server::{
     ConnectionKey, Input, Job, JobKey, Noted, Order, Output, Outside, SessionKey, Sessions, Terms, Tree,
     repeat,
 };
 
+/// The time of day at which a run begins.
+const BEGINNING: Timestamp = Timestamp { secs: 1_700_000_000, nanos: 0 };
 /// How often the server's time passes.
 const TICK: Duration = Duration::from_millis(500);
 /// How long a lock that may wait does, as if others held it, in microseconds.
@@ -35,6 +37,11 @@ const WAIT_MAX: Duration = Duration::from_secs(75);
 const WAIT_CALM: Duration = Duration::from_secs(4);
 /// A change that waited so long waited for somebody silent.
 const WAITED_OUT: Duration = Duration::from_secs(9);
+
+/// The time of day by the server's clock.
+pub(crate) fn time_of_day(now: Time) -> Timestamp {
+    BEGINNING.after(now.since(Time(0)))
+}
 
 /// The server, its tree, and what it is about to do.
 pub(crate) struct Server {
@@ -258,6 +265,7 @@ impl World {
             is_parked: false,
         };
         let request = job.request.clone();
+        self.server.tree.set_time(time_of_day(self.now));
         match (&job.undecided, &job.request) {
             // Locks keep nobody out here.
             (_, Request::Lock(lock)) => {

@@ -6,7 +6,7 @@ use crate::flaw::Flaw;
 use crate::plan::{Plan, Span};
 use crate::record::Record;
 use crate::seat::Seat;
-use crate::server::Server;
+use crate::server::{Server, time_of_day};
 use crate::truth::Truth;
 use crate::wire::{Line, Packet, Way, Wire};
 use std::collections::BTreeMap;
@@ -101,6 +101,7 @@ impl World {
             Scene::Ahead => Plan::ahead(&mut dice),
         };
         let tree = ModelTree::new(BootId(1));
+        tree.set_time(time_of_day(BEGIN));
         let truth = Truth::new(&tree);
         let operations_left = plan.operations;
         let mut world = World {

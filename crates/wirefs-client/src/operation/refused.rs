@@ -26,7 +26,7 @@ pub(crate) fn watch(client: &mut Client, outstanding: &Outstanding, reply: &Repl
 fn note(client: &mut Client, outstanding: &Outstanding, reply: &Reply) {
     let Some(number) = outstanding.number.filter(|_| client.config.journal) else { return };
     if let Some(at) = latest(reply) {
-        client.note_seen(at);
+        client.note_changed(at, outstanding.told_since);
     }
     let said = match (reply, &outstanding.request) {
         (_, Request::Lock(_)) => None,

@@ -140,6 +140,35 @@ fn what_breaks_before_it_is_decided_begins_anew() {
     assert!(bring.broken().is_none() && !has);
 }
 
+// S-77
+#[test]
+fn objects_that_others_changed_before_a_second_power_cut_are_left_alone() {
+    let put = Tput {
+        target: Target { path: path(), fd: NOFD, id: Some(MADE) },
+        mode: PutMode::DATA,
+        create: None,
+        set: SetStat::default(),
+        offset: 0,
+        data: Data(Bytes::from_static(b"data")),
+    };
+    let record = Record { number: 1, body: Request::Put(put).encode(NOTAG).to_body() };
+    let learned = || {
+        let mut redo = Redo::new(ROOT, 3);
+        redo.learn(&record, Told::default()).unwrap();
+        redo
+    };
+    let is_left_alone = |redo: &mut Redo, seen: u64| {
+        redo.decide(&BTreeMap::new()).unwrap();
+        redo.compare(&BTreeMap::from([(path(), Found { id: MADE, changed: 5 })]), seen);
+        matches!(redo.redo(&record).unwrap(), Redone::Aside(_))
+    };
+    let (mut earlier, mut redo) = (learned(), learned());
+    assert!(is_left_alone(&mut earlier, 4));
+    redo.begins_anew_after(&earlier);
+    // Own changes may be as late by then.
+    assert!(is_left_alone(&mut redo, 6) && !is_left_alone(&mut learned(), 6));
+}
+
 /// What a process has noted that ended after so many frames of changes. The latest time of change that it had been told is `seen`.
 fn ends_in_the_midst(frames_max: usize, seen: u64) -> Vec<u8> {
     let mut bring = Bring::again(learned(), seen, terms(1), None).unwrap();

@@ -150,7 +150,8 @@ impl Cuts<'_> {
         let mut missing = self.lose_power(work);
         if self.dice.below(4) == 0 {
             thread::sleep(Duration::from_micros(self.dice.below(300_000)));
-            missing.extend(self.lose_power(work));
+            let again = self.lose_power(work);
+            missing.extend(again.into_iter().map(|lost| format!("{lost}, lost by the second cut")));
         }
         missing
     }

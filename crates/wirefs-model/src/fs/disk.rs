@@ -47,7 +47,7 @@ impl Disk {
         let (Some(names), Some(now)) = (self.states.get(at), self.states.last()) else { return Fs::new() };
         let mut fs = names.clone();
         // Times and numbers are not used twice.
-        fs.ticks = now.ticks + 1;
+        (fs.ticks, fs.clock) = (now.ticks + 1, now.clock);
         for (ino, inode) in &mut fs.inodes {
             inode.holds = 0;
             if !matches!(inode.body, Body::File(_)) {

@@ -27,3 +27,11 @@ fn a_timestamps_next_is_a_nanosecond_later() {
     assert_eq!(of(-1, 999_999_999).next(), of(0, 0));
     assert_eq!(of(i64::MAX, 999_999_999).next(), of(i64::MAX, 999_999_999));
 }
+
+#[test]
+fn a_timestamp_after_a_span_carries_into_the_seconds() {
+    let of = |secs, nanos| Timestamp { secs, nanos };
+    assert_eq!(of(1, 600_000_000).after(Duration::from_millis(2_500)), of(4, 100_000_000));
+    assert_eq!(of(-1, 0).after(Duration::ZERO), of(-1, 0));
+    assert_eq!(of(i64::MAX, 0).after(Duration::from_secs(1)), of(i64::MAX, 0));
+}

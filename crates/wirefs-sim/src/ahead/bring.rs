@@ -114,10 +114,14 @@ impl World {
         let (Some(begun), Some(journal)) = (&mut ahead.begun, &ahead.journal) else {
             return Err(Unfit::Unknown.into());
         };
-        match begun.decided.take().filter(|decided| decided.is_at(terms.boot)) {
-            Some(decided) => Bring::go_on(decided, terms),
-            None => {
-                let (redo, seen) = learned(journal, root, Some(begun.end))?;
+        match begun.decided.take() {
+            Some(decided) if decided.is_at(terms.boot) => Bring::go_on(decided, terms),
+            elsewhere => {
+                let (mut redo, seen) = learned(journal, root, Some(begun.end))?;
+                if let Some(elsewhere) = &elsewhere {
+                    redo.begins_anew_after(elsewhere.redo());
+                }
+                begun.decided = elsewhere;
                 self.record.redone_live += 1;
                 Bring::again(redo, seen, terms, Some(begun.answered))
             }
@@ -158,7 +162,8 @@ impl World {
     fn go_on_bringing(&mut self) {
         loop {
             let bringing = self.ahead.as_mut().and_then(|ahead| ahead.bringing.as_mut());
-            let Some(Bringing { connection, bring, records, .. }) = bringing else { return };
+            let Some(Bringing { connection, bring, records, is_live, .. }) = bringing else { return };
+            let is_dead = !*is_live;
             if bring.wants_record() {
                 let event = records.pop_front().map_or(Event::End, Event::Record);
                 if let Err(fault) = bring.handle(event) {
@@ -182,6 +187,12 @@ impl World {
                 }
                 // S-149: it was asked for while there was no connection, so that its client did not know the end of the file.
                 Some(Act::Keep(_, why)) if why.ends_with("nobody knows where the append went") => {
+                    self.is_kept_aside();
+                }
+                // S-77: the mount has died, and the server had got more from it than it has answered.
+                Some(Act::Keep(_, why))
+                    if is_dead && why.ends_with("what it has there was changed later") =>
+                {
                     self.is_kept_aside();
                 }
                 Some(Act::Keep(record, why)) => {
@@ -241,7 +252,9 @@ impl World {
         } else {
             ahead.left = None;
             self.record.recovered += 1;
-            if let Err(why) = ahead.past.is_recovered(&self.server.tree) {
+            if let Err(why) = ahead.past.is_recovered(&self.server.tree)
+                && !ahead.is_over
+            {
                 self.fail(why);
             }
         }
@@ -261,10 +274,20 @@ impl World {
         let Some(ahead) = &mut self.ahead else { return };
         let Some(Bringing { bring, is_live, .. }) = ahead.bringing.take() else { return };
         self.record.broken += 1;
-        match (is_live, &mut ahead.begun, &mut ahead.left) {
-            (true, Some(begun), _) => begun.decided = bring.broken(),
-            (false, _, Some(left)) => left.decided = bring.broken(),
-            _ => {}
+        let decided = bring.broken();
+        let has_sent = match (is_live, &mut ahead.begun, &mut ahead.left) {
+            (true, Some(begun), _) => {
+                begun.decided = decided.or(begun.decided.take());
+                begun.decided.is_some()
+            }
+            (false, _, Some(left)) => {
+                left.decided = decided;
+                false
+            }
+            _ => false,
+        };
+        if has_sent {
+            self.drive(SEAT, |client: &mut Client, now| client.redo_broke(now));
         }
     }
 

@@ -28,6 +28,11 @@ impl Begun {
         Begun { end, answered, decided: None }
     }
 
+    /// Whether some of it may be done, at whichever server.
+    pub(in crate::mount) fn has_sent(&self) -> bool {
+        self.decided.is_some()
+    }
+
     /// Whether some of it may be done at the server with this boot id.
     pub(in crate::mount) fn is_at(&self, boot: BootId) -> bool {
         self.decided.as_ref().is_some_and(|decided| decided.is_at(boot))
@@ -73,10 +78,17 @@ impl Journal {
         pump: &mut Pump,
         begun: &mut Begun,
     ) -> Result<Redone, Stays> {
-        let mut bring = match begun.decided.take().filter(|decided| decided.is_at(terms.boot)) {
+        let (at, elsewhere) = match begun.decided.take() {
+            Some(decided) if decided.is_at(terms.boot) => (Some(decided), None),
+            elsewhere => (None, elsewhere),
+        };
+        let mut bring = match at {
             Some(decided) => Bring::go_on(decided, terms)?,
             None => {
-                let redo = again::learned(left, header.root, begun.end)?;
+                let mut redo = again::learned(left, header.root, begun.end)?;
+                if let Some(elsewhere) = &elsewhere {
+                    redo.begins_anew_after(elsewhere.redo());
+                }
                 Bring::again(redo, left.survey.seen, terms, Some(begun.answered))?
             }
         };
@@ -84,7 +96,7 @@ impl Journal {
         let outcome = match pump.run(&mut bring, &mut quarantine) {
             Ok(outcome) => outcome,
             Err(stays) => {
-                begun.decided = bring.broken();
+                begun.decided = bring.broken().or(elsewhere);
                 return Err(stays);
             }
         };

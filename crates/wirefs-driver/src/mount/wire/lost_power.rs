@@ -56,7 +56,12 @@ impl LostPower {
                 engine.drive(|state, now| state.client.redone(now, redone));
                 Met::DialNow
             }
-            Err(stays) if stays.may_pass() => Met::DialLater,
+            Err(stays) if stays.may_pass() => {
+                if begun.has_sent() {
+                    engine.drive(|state, now| state.client.redo_broke(now));
+                }
+                Met::DialLater
+            }
             Err(stays) => {
                 (self.begun, self.given_up) = (None, Some(boot));
                 if let Err(why) = journal.keep_all(&stays) {
