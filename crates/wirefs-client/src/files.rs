@@ -88,8 +88,8 @@ impl Files {
         self.open.remove(handle)
     }
 
-    /// The open files of a node.
-    pub(crate) fn handles_of(&self, node: NodeId) -> Vec<Handle> {
+    /// The open files of a node, in the order in which they were opened.
+    pub(crate) fn handles_of(&self, node: NodeId) -> impl DoubleEndedIterator<Item = Handle> {
         self.open.of_node(node)
     }
 

@@ -98,7 +98,7 @@ fn go(client: &mut Client, request: Request, pending: Pending, foreseen: Foresee
 fn note_made(client: &mut Client, number: u64, made: Option<FileId>) {
     let Some(node) = made.and_then(|id| client.names.of_file(id)) else { return };
     client.goes_ahead(node);
-    let handle = client.files.handles_of(node).into_iter().next();
+    let handle = client.files.handles_of(node).next();
     if let Some(handle) = handle.and_then(|handle| client.files.open_mut(handle)) {
         handle.fd_asked = true;
     }
@@ -109,7 +109,7 @@ fn note_made(client: &mut Client, number: u64, made: Option<FileId>) {
 
 /// The file is open from now on; the server's fd comes later.
 fn note_opened(client: &mut Client, number: u64, node: NodeId) {
-    let Some(handle) = client.files.handles_of(node).into_iter().next_back() else { return };
+    let Some(handle) = client.files.handles_of(node).next_back() else { return };
     if let Some(open) = client.files.open_mut(handle) {
         open.fd_asked = true;
     }

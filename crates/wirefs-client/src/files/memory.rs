@@ -155,14 +155,17 @@ impl Files {
     /// The open file has a copy to itself from now on, made from a file with these attributes.
     pub(crate) fn set_copy(&mut self, handle: Handle, mut copy: Private, from: Option<&Stat>) {
         copy.base = from.map(Base::of);
-        if let Some(open) = self.open.get_mut(handle) {
-            open.copy = Some(copy);
-        }
+        self.open.change_copy(handle, |own| *own = Some(copy));
+    }
+
+    /// Changes the copy that the open file has to itself; false where it has none.
+    pub(crate) fn change_copy(&mut self, handle: Handle, change: impl FnOnce(&mut Private)) -> bool {
+        self.open.change_copy(handle, |own| own.as_mut().map(change).is_some()).unwrap_or(false)
     }
 
     /// An own change of a file's attributes led from version `before` to this: the copies made from it are still of it.
     pub(crate) fn rebase(&mut self, node: NodeId, before: u64, stat: &Stat) {
-        for handle in self.open.of_node(node) {
+        for handle in self.open.of_node(node).collect::<Vec<_>>() {
             let copy = self.open.get_mut(handle).and_then(|open| open.copy.as_mut());
             if let Some(base) = copy.and_then(|copy| copy.base.as_mut()) {
                 base.advance(before, stat);

@@ -1,6 +1,6 @@
 //! Of which version the contents of a file are, as far as they are known, and the kernel's pages.
 
-use crate::call::{Handle, PageCache};
+use crate::call::PageCache;
 use crate::files::Files;
 use std::time::Duration;
 use wirefs_cache::{Known, NodeId, Ranges, ReadAhead, Trust};
@@ -99,9 +99,7 @@ impl Files {
     /// and it drops an answer that tells it better while it is told to forget.
     pub(crate) fn is_moving(&self, node: NodeId, now: Time) -> bool {
         let emptied = self.contents.get(&node).and_then(|contents| contents.kernel_emptied);
-        let is_appended = |handle: &Handle| self.open.get(*handle).is_some_and(|open| open.how.append);
-        emptied.is_some_and(|at| now.since(at) < MOVING_FOR)
-            || self.open.of_node(node).iter().any(is_appended)
+        emptied.is_some_and(|at| now.since(at) < MOVING_FOR) || self.open.is_appended(node)
     }
 
     /// The kernel reads or writes the file.
@@ -130,7 +128,7 @@ impl Files {
     pub(crate) fn locked(&mut self, node: NodeId) {
         self.doubt_contents(node);
         self.contents(node).is_locked = true;
-        for handle in self.handles_of(node) {
+        for handle in self.handles_of(node).collect::<Vec<_>>() {
             if let Some(open) = self.open_mut(handle) {
                 open.ahead = ReadAhead::anew();
             }

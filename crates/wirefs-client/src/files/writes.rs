@@ -102,7 +102,7 @@ impl Files {
     /// none any more, the next `fsync` of the node does.
     pub(crate) fn write_failed(&mut self, node: NodeId, errno: Errno) {
         let mut is_heard = false;
-        for handle in self.open.of_node(node) {
+        for handle in self.open.of_node(node).collect::<Vec<_>>() {
             if let Some(open) = self.open.get_mut(handle).filter(|open| open.how.write) {
                 open.error.get_or_insert(errno);
                 is_heard = true;

@@ -24,7 +24,7 @@ pub(crate) fn outdated(client: &mut Client, node: NodeId) {
     if !client.files.keeps_any() {
         return;
     }
-    for handle in client.files.handles_of(node) {
+    for handle in client.files.handles_of(node).collect::<Vec<_>>() {
         if client.files.open(handle).is_some_and(|open| open.as_opened.is_some()) {
             open::ask_fd(client, node, handle);
         }
@@ -53,7 +53,7 @@ pub(crate) fn read_failed(
 /// Attributes could not be asked for. Of a file that is open and gone they are those that it had, without a name.
 pub(crate) fn attributes_failed(client: &mut Client, call: CallId, node: NodeId, errno: Errno) {
     let size_of = |handle: Handle| Some(client.files.open(handle)?.as_opened.as_ref()?.1);
-    let size = client.files.handles_of(node).into_iter().find_map(size_of);
+    let size = client.files.handles_of(node).find_map(size_of);
     let answer = match (client.names.node(node), size) {
         (Some(known), Some(size)) if is_gone(errno) => {
             let stat = Stat { size, nlink: known.stat.nlink.saturating_sub(1), ..known.stat };

@@ -252,7 +252,7 @@ fn lent(client: &mut Client, locking: &Locking) {
     } else {
         client.fail(call, Errno::Interrupted);
     }
-    if !client.may_lend() || client.files.handles_of(node).is_empty() {
+    if !client.may_lend() || client.files.handles_of(node).next().is_none() {
         client.locks.file(key).reduce();
         tell_reductions(client, key, Some(handle));
     }
@@ -355,7 +355,7 @@ pub(crate) fn release_flock(client: &mut Client, node: NodeId, handle: Handle, o
 
 /// An open file is about to be gone: with the last one of a file goes what is lent of it.
 pub(crate) fn closes(client: &mut Client, node: NodeId, handle: Handle) {
-    if client.files.handles_of(node).iter().all(|open| *open == handle) {
+    if client.files.handles_of(node).all(|open| open == handle) {
         for key in client.locks.keys_of(node) {
             let now = client.now;
             client.locks.file(key).reduce();

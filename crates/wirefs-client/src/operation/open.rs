@@ -274,7 +274,7 @@ pub(crate) fn keep_alive(client: &mut Client, parent: NodeId, name: &[u8]) {
     let Some(node) = client.names.child(parent, name) else {
         return;
     };
-    for handle in client.files.handles_of(node) {
+    for handle in client.files.handles_of(node).collect::<Vec<_>>() {
         ask_fd(client, node, handle);
     }
 }
@@ -295,7 +295,7 @@ pub(crate) fn ask_fd(client: &mut Client, node: NodeId, handle: Handle) {
 /// Others are about to change or move an open file that has no fd: one is asked for, ahead of own changes, which may wait for those
 /// others. False when it has no name to ask by.
 pub(crate) fn outlive(client: &mut Client, node: NodeId) -> bool {
-    let Some(handle) = client.files.handles_of(node).into_iter().next() else { return false };
+    let Some(handle) = client.files.handles_of(node).next() else { return false };
     let Ok(target) = client.target(node, Some(handle)) else { return false };
     let id = target.id;
     let get = Tget { target, mode: GetMode::MORE, nmsgs: 1, offset: 0, count: 0 };

@@ -335,7 +335,7 @@ pub(crate) fn was_moved(client: &mut Client, publishing: Publishing, sent: Time,
         }
         None => {
             client.names.replaced(node, &stat, known, now);
-            for handle in client.files.handles_of(node) {
+            for handle in client.files.handles_of(node).collect::<Vec<_>>() {
                 release::lose_fd(client, handle);
             }
         }

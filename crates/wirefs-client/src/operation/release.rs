@@ -100,7 +100,8 @@ pub(crate) fn fd_moved(client: &mut Client, request: &Request, reply: &Reply) {
         return;
     }
     let node = asked.id.and_then(|id| client.names.of_file(id));
-    for handle in node.map(|node| client.files.handles_of(node)).unwrap_or_default() {
+    let handles: Vec<_> = node.into_iter().flat_map(|node| client.files.handles_of(node)).collect();
+    for handle in handles {
         if client.files.open(handle).is_some_and(|open| open.fd() == asked.fd) {
             client.files.set_fd(handle, fd);
         }

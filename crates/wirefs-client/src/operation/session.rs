@@ -127,8 +127,7 @@ pub(crate) fn write(
 }
 
 fn change(client: &mut Client, node: NodeId, handle: Handle, change: impl FnOnce(&mut Private)) {
-    if let Some(copy) = client.files.open_mut(handle).and_then(|open| open.copy.as_mut()) {
-        change(copy);
+    if client.files.change_copy(handle, change) {
         client.files.contents(node).written_by = Some(handle);
     }
 }
@@ -142,7 +141,7 @@ pub(crate) fn shown(client: &Client, node: NodeId, stat: &Stat) -> Option<Stat> 
 
 /// Attributes are being set: what concerns the copy is done here. Hands back what is left to be done at the server.
 pub(crate) fn set(client: &mut Client, node: NodeId, handle: Option<Handle>, set: SetStat) -> SetStat {
-    for open in client.files.handles_of(node) {
+    for open in client.files.handles_of(node).collect::<Vec<_>>() {
         if let Some(copy) = client.files.open_mut(open).and_then(|open| open.copy.as_mut()) {
             copy.set_times(&set);
         }
@@ -196,7 +195,7 @@ pub(crate) fn is_copy(client: &Client, handle: Handle) -> bool {
 
 /// A program of this mount took the file's name away: nothing is published there.
 pub(crate) fn unnamed(client: &mut Client, node: NodeId) {
-    for handle in client.files.handles_of(node) {
+    for handle in client.files.handles_of(node).collect::<Vec<_>>() {
         if let Some(open) = client.files.open_mut(handle) {
             open.opened_by = None;
         }

@@ -141,7 +141,7 @@ pub(super) fn remove(
 
 /// Whether its open files reach it without a name: by an fd, which one that was opened from memory does not have.
 fn is_reachable(client: &Client, stat: &Stat, node: Option<NodeId>) -> bool {
-    let handles = node.map(|node| client.files.handles_of(node)).unwrap_or_default();
+    let handles: Vec<_> = node.into_iter().flat_map(|node| client.files.handles_of(node)).collect();
     let has_fd =
         |handle: &crate::call::Handle| client.files.open(*handle).is_some_and(|open| open.fd() != NOFD);
     // Of one that the server does not have yet, it is the fd that it is made with.
