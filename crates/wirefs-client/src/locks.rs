@@ -13,7 +13,7 @@
 //! | Asking | it is granted | Lent |
 //! | Asking | it is refused | Exact, and the lock is asked for as it is |
 //! | Lent, shared | an exclusive lock of the same owner | Asking |
-//! | Lent | another owner; a pause; lent for long; no longer alone; the last close | Exact: what is not held is let go of |
+//! | Lent | another owner; a pause; lent for long; no longer alone; the last close; a change of the file at the server | Exact: what is not held is let go of |
 //!
 //! INVARIANT: what the server has of an owner covers what the owner holds here. It is only ever made smaller without asking, in the order
 //! in which it was asked for, so no moment comes in which others could have what is held here.
@@ -35,6 +35,9 @@ const LENT_FOR: Duration = Duration::from_secs(4);
 const PAUSE: Duration = Duration::from_millis(100);
 /// For how long none is asked for after one was refused.
 const REFUSED_FOR: Duration = Duration::from_secs(1);
+/// For how long none is asked for after a program at the server changed the file: it probably takes turns with programs here, and would
+/// wait for [`IDLE`] at each of its own.
+const CHANGED_FOR: Duration = Duration::from_secs(10);
 /// A file that was written to under a lock so lately is lent exclusively at once.
 const WRITTEN_FOR: Duration = Duration::from_secs(10);
 /// Ranges that an owner holds under a lent lock, at most: the server counts those that are more.

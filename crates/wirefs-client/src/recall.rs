@@ -2,7 +2,7 @@
 
 use crate::call::Invalidate;
 use crate::core::{Client, Output};
-use crate::operation::open;
+use crate::operation::{lock, open};
 use bytes::Bytes;
 use std::collections::BTreeSet;
 use wirefs_cache::{NodeId, ROOT};
@@ -51,6 +51,9 @@ impl Client {
             self.forget_meant(node, &mut forgotten);
         }
         let nodes: Vec<NodeId> = recall.items.iter().filter_map(|item| self.meant_by(item)).collect();
+        if recall.serial & OWN == 0 {
+            lock::changed_at_server(self, &nodes);
+        }
         self.forget_in_kernel(forgotten);
         let wanted = if recall.items.is_empty() { self.files.without_fd() } else { self.about_to_go(&nodes) };
         let wanted: BTreeSet<NodeId> = wanted.into_iter().collect();

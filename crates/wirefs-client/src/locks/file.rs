@@ -1,6 +1,6 @@
 //! The locks of one family on one file.
 
-use super::{IDLE, LENT_FOR, PAUSE, QUEUED_MAX, RANGES_MAX, REFUSED_FOR, WRITTEN_FOR, whole};
+use super::{CHANGED_FOR, IDLE, LENT_FOR, PAUSE, QUEUED_MAX, RANGES_MAX, REFUSED_FOR, WRITTEN_FOR, whole};
 use crate::call::{CallId, Handle};
 use std::collections::{BTreeMap, VecDeque};
 use wirefs_op::lock_ranges::restoring;
@@ -280,7 +280,7 @@ impl FileLocks {
         }
         lent.used = now;
         if self.held.is_empty() && now >= lent.since + LENT_FOR {
-            self.not_before = now + PAUSE;
+            self.lends_not_before(now + PAUSE);
             self.reduce();
         }
         Step::Released
@@ -307,7 +307,7 @@ impl FileLocks {
         let lent = if is_refused { before } else { Some(unknown) };
         self.state = lent.map_or(State::Exact, State::Lent);
         self.reduce();
-        self.not_before = now + REFUSED_FOR;
+        self.lends_not_before(now + REFUSED_FOR);
         self.written = None;
         let asked = wanted?;
         if let Some(call) = asked.call() {
@@ -335,10 +335,20 @@ impl FileLocks {
         let is_long = now >= lent.since + LENT_FOR + IDLE;
         if now >= lent.used + IDLE || is_long {
             if is_long {
-                self.not_before = now + PAUSE;
+                self.lends_not_before(now + PAUSE);
             }
             self.reduce();
         }
+    }
+
+    /// A program at the server changed the file: nothing is held for programs here that they do not hold.
+    pub(crate) fn changed_at_server(&mut self, now: Time) {
+        self.lends_not_before(now + CHANGED_FOR);
+        self.reduce();
+    }
+
+    fn lends_not_before(&mut self, at: Time) {
+        self.not_before = self.not_before.max(at);
     }
 
     /// All that is lent is let go of but what its owner holds.

@@ -365,6 +365,15 @@ pub(crate) fn closes(client: &mut Client, node: NodeId, handle: Handle) {
     }
 }
 
+/// A program at the server changed these files.
+pub(crate) fn changed_at_server(client: &mut Client, nodes: &[NodeId]) {
+    let now = client.now;
+    for key in nodes.iter().flat_map(|node| client.locks.keys_of(*node)).collect::<Vec<_>>() {
+        client.locks.file(key).changed_at_server(now);
+        tell_reductions(client, key, None);
+    }
+}
+
 impl Client {
     /// Whether the server may be asked for more of a lock than a program wants: nobody else is kept out by that but programs at the
     /// server, and those for a moment.

@@ -101,6 +101,29 @@ fn a_program_at_the_server_gets_what_is_lent_and_not_held_within_seconds_and_wha
     assert_eq!(answer, Answer::Fail(Errno::WouldBlock));
 }
 
+// S-145
+#[test]
+fn a_file_that_a_program_at_the_server_changes_is_not_held_beyond_what_is_locked() {
+    let (mut world, open) = with_file();
+    open.lock(&mut world, 0, ONE, range(LockKind::Write, 10, 19));
+    assert!(!world.lock_at_server(range(LockKind::Write, 0, 9)), "all of it is delegated");
+    world.change_at_server();
+    world.settle();
+    assert_eq!(world.locked(), [range(LockKind::Write, 10, 19)]);
+    for _ in 0..5 {
+        assert!(world.lock_at_server(range(LockKind::Write, 0, 9)));
+        assert!(world.lock_at_server(range(LockKind::Unlock, 0, 9)));
+        open.lock(&mut world, 0, ONE, range(LockKind::Write, 20, 29));
+        assert_eq!(world.locked(), [range(LockKind::Write, 10, 29)]);
+        open.lock(&mut world, 0, ONE, range(LockKind::Unlock, 20, 29));
+        world.pass(Duration::from_secs(1));
+    }
+    // A program that has stopped costs the mount no more round trips.
+    world.pass(Duration::from_secs(6));
+    open.lock(&mut world, 0, ONE, range(LockKind::Write, 20, 29));
+    assert_eq!(world.locked(), [all(LockKind::Write)]);
+}
+
 // S-101
 #[test]
 fn readers_here_leave_readers_at_the_server_alone() {

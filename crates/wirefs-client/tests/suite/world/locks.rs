@@ -6,7 +6,7 @@ use std::time::Duration;
 use wirefs_op::message::get::{GetMode, Tget};
 use wirefs_op::message::lock::{LockAction, Rlock, Tlock};
 use wirefs_op::{Errno, FileId, LockFamily, LockKind, LockRange, LockRanges, Reply, Request};
-use wirefs_server::{Input, Job, SessionKey};
+use wirefs_server::{Input, Job, Outside, SessionKey};
 
 /// Who holds locks of one family on one file.
 type Holder = (SessionKey, u64, bool, FileId);
@@ -67,6 +67,12 @@ impl World {
             self.locks.0.entry(holder).or_default().set(range);
         }
         may
+    }
+
+    /// A program at the server changes the file that was locked first, as far as its watch tells.
+    pub(crate) fn change_at_server(&mut self) {
+        let (.., id) = *self.locks.0.keys().next().expect("somebody has locked it");
+        self.handle(Input::Outside(Outside::Changed { id, name: None, version: None }));
     }
 
     /// What the clients hold at the server.
