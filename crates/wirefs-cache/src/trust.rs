@@ -35,6 +35,9 @@ pub struct Trust {
     pub now: Time,
     /// For how long anything is believed after it was asked for.
     pub window: Duration,
+    /// Nothing that was asked for up to then is believed within the window: a program has got a lock by a name since, and what others did
+    /// before they let go of it may be newer.
+    pub asked_after: Option<Time>,
     /// Leases count for what was asked for after this; `None`: none do.
     pub leased_since: Option<Time>,
     /// The server was heard of late, so that it still keeps its promises.
@@ -44,7 +47,7 @@ pub struct Trust {
 impl Trust {
     /// Nothing but the window counts.
     pub fn within(now: Time, window: Duration) -> Trust {
-        Trust { now, window, leased_since: None, is_valid: false }
+        Trust { now, window, asked_after: None, leased_since: None, is_valid: false }
     }
 
     /// Whether it is leased, be leases valid at the moment or not.
@@ -60,7 +63,7 @@ impl Trust {
     /// Whether it was so at some moment since `since`, or may be taken for that: it was asked for since, or may be believed, or might
     /// have been then.
     pub fn believes_since(&self, known: Known, since: Time) -> bool {
-        since < known.at + self.window || (self.is_valid && self.holds(known))
+        (since < known.at + self.window && self.is_recent(known)) || (self.is_valid && self.holds(known))
     }
 
     /// Whether what is asked for now may be believed for any time at all.
@@ -70,7 +73,18 @@ impl Trust {
 
     /// For how long it may still be believed.
     pub fn ttl(&self, known: Known) -> Duration {
-        if self.is_valid && self.holds(known) { FOREVER } else { (known.at + self.window) - self.now }
+        if self.is_valid && self.holds(known) {
+            FOREVER
+        } else if self.is_recent(known) {
+            (known.at + self.window) - self.now
+        } else {
+            Duration::ZERO
+        }
+    }
+
+    /// Whether it was asked for since the last lock by a name.
+    fn is_recent(&self, known: Known) -> bool {
+        self.asked_after.is_none_or(|after| known.at > after)
     }
 
     /// What is known of something once `new` was heard of it after `old`; where it `is_same`, an older promise goes on.

@@ -2,6 +2,7 @@
 
 use crate::ahead::Ahead;
 use crate::call::{Answer, Call, CallId, Caller, Invalidate};
+use crate::contended::Contended;
 use crate::data_connections::{DataConnections, DataKey};
 use crate::files::Files;
 use crate::host::HostName;
@@ -201,6 +202,9 @@ pub struct Client {
     pub(crate) misses: Misses,
     pub(crate) streams: Streams,
     pub(crate) ahead: Ahead,
+    pub(crate) contended: Contended,
+    /// When a program last got a lock by creating a name exclusively at the server.
+    pub(crate) acquired: Option<Time>,
     /// What the server's machine lost is there again, and no connection was made since.
     pub(crate) is_redone: bool,
     pub(crate) locks: Locks,
@@ -246,6 +250,8 @@ impl Client {
             misses: Misses::default(),
             streams: Streams::default(),
             ahead: Ahead::default(),
+            contended: Contended::default(),
+            acquired: None,
             is_redone: false,
             locks: Locks::default(),
             synced: Synced::default(),

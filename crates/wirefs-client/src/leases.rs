@@ -94,6 +94,7 @@ impl Client {
         Trust {
             now: self.now,
             window: self.config.mode.window(),
+            asked_after: self.acquired,
             leased_since: self.leases.holder.as_ref().map(|_| self.leases.since),
             is_valid: self.leases.are_valid(self.now),
         }

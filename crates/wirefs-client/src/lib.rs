@@ -12,6 +12,7 @@
 
 mod ahead;
 pub mod call;
+mod contended;
 mod core;
 mod data_connections;
 mod files;

@@ -253,6 +253,7 @@ pub(crate) fn finish(client: &mut Client, outstanding: Outstanding, reply: Reply
     let (sent, order) = (outstanding.told_since, outstanding.order);
     let Outstanding { pending, tag, request, .. } = outstanding;
     uncommitted::note(client, &pending, &request, order);
+    client.note_acquired(&request);
     if pending.leaves_fd() {
         release::fd_moved(client, &request, &reply);
     }

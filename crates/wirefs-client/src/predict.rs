@@ -31,7 +31,7 @@ struct Foreseen {
 
 /// Answers a change at once if its reply is certain; hands it back if not.
 pub(crate) fn foresee(client: &mut Client, request: Request, pending: Pending) -> Option<(Request, Pending)> {
-    if !client.may_be_ahead() {
+    if !client.may_be_ahead() || client.has_rivals(&request, made_in(&pending)) {
         return Some((request, pending));
     }
     let foreseen = match (&request, &pending) {
@@ -50,6 +50,16 @@ pub(crate) fn foresee(client: &mut Client, request: Request, pending: Pending) -
     let Some(foreseen) = foreseen else { return Some((request, pending)) };
     go(client, request, pending, foreseen);
     None
+}
+
+/// The directory in which a change makes a name.
+fn made_in(pending: &Pending) -> Option<NodeId> {
+    match pending {
+        Pending::Make(making) => making.place().map(|(dir, _)| dir),
+        Pending::Link(linking) => Some(linking.place().0),
+        Pending::Rename(renaming) => Some(renaming.replaced().0),
+        _ => None,
+    }
 }
 
 fn go(client: &mut Client, request: Request, pending: Pending, foreseen: Foreseen) {

@@ -27,6 +27,7 @@ impl Client {
         // What this client did itself to an object that it may know by another name is nobody else's doing.
         if recall.serial & OWN == 0 {
             self.note_others();
+            self.note_contended(&recall.items);
         }
         self.synced.forget();
         let mut items: Vec<Item> = recall.items.iter().map(item).collect();

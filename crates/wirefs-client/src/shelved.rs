@@ -93,6 +93,7 @@ impl Client {
         if let Some(packed) = self.shelf.take(dir.stat.id) {
             let trust = self.trust();
             self.directories.unpack(node, &packed, &trust);
+            self.note_listed(node);
             self.trim.taken = Some(node);
         }
     }

@@ -24,6 +24,7 @@ impl Session {
         let stat = self.stat_promised(&object, replies).ok();
         let dir = self.stat_promised(&to.dir, replies).ok();
         drop(turn);
+        self.created_exclusively(&to.name);
         for ((touched, before), after) in touched.iter().zip(before).zip([dir, stat]) {
             self.has_changed(touched, before, after.map(|stat| stat.version), replies);
         }

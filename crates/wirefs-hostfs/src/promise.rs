@@ -17,11 +17,12 @@ pub(crate) use births::Birth;
 use births::Births;
 use bytes::Bytes;
 use rustix::fd::{AsFd, BorrowedFd};
+use std::ffi::CStr;
 use std::iter::once;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use watches::Watches;
 use wirefs_op::message::attach::Watch;
-use wirefs_op::{Errno, FileId, Kind, Stat};
+use wirefs_op::{Errno, FileId, Kind, Stat, is_lock_name};
 use wirefs_server::{Outside, Replies, Tell, Touched};
 
 /// Which changes a host directory notices that are not made through this server.
@@ -205,6 +206,18 @@ impl Promises {
 }
 
 impl Session {
+    /// A name was created exclusively, which gives its program a lock if it is the name of one. What other programs did before they let go of
+    /// it is reported before the reply, so that clients believe nothing older once they have it.
+    ///
+    /// # Guarantee
+    /// S-154
+    pub(crate) fn created_exclusively(&self, name: &CStr) {
+        if let Some(watcher) = self.promises().watcher.get().filter(|_| is_lock_name(name.to_bytes())) {
+            // After the wait the reports come as they do for any other name.
+            let _ = watcher.settle();
+        }
+    }
+
     fn promises(&self) -> &Promises {
         &self.export.promises
     }

@@ -32,6 +32,9 @@ impl Session {
         uninterrupted(|| rustix::fs::renameat_with(&from.dir, &from.name, &to.dir, &to.name, flags))?;
         let dirs = [&from, &to].map(|entry| self.stat_promised(&entry.dir, replies).ok());
         drop(turn);
+        if request.flags == NOREPLACE {
+            self.created_exclusively(&to.name);
+        }
         self.has_lost_name(held, replies);
         let stat = self.stat_child_promised(&to, replies).ok();
         if let Some(moved) = stat {

@@ -251,6 +251,17 @@ impl Watcher {
         }
     }
 
+    /// Waits until all changes that are queued now are reported, in the watcher's own thread. A change by another program is queued before the
+    /// program goes on (`fsnotify` in the kernel), so what it did before a name was created or removed is reported by then.
+    ///
+    /// `false`: they are not, after 1 s, or nothing is watched.
+    ///
+    /// # Cost
+    /// Two switches of threads, and what the reports take.
+    pub fn settle(&self) -> bool {
+        self.running.as_ref().is_some_and(Running::settle)
+    }
+
     /// The version, as it is now, of an object that is watched by itself, or was told of of late through its directory.
     #[must_use]
     pub fn version(&self, id: FileId) -> Option<u64> {

@@ -35,6 +35,7 @@ pub mod find_listing;
 pub mod frame;
 pub mod limits;
 pub mod listing;
+pub mod lock_names;
 pub mod lock_ranges;
 pub mod message;
 pub mod path;
@@ -44,6 +45,7 @@ pub mod wire;
 
 pub use errno::Errno;
 pub use frame::Frame;
+pub use lock_names::is_lock_name;
 pub use lock_ranges::LockRanges;
 pub use message::{NOTAG, Reply, Request, Tag};
 pub use path::TreePath;

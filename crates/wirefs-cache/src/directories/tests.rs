@@ -133,7 +133,13 @@ const LEASED: Known = Known { at: Time(50), leased: true };
 
 /// Leases are valid, and nothing is believed without.
 fn leases(now: u64) -> Trust {
-    Trust { now: Time(now), window: Duration::ZERO, leased_since: Some(Time(0)), is_valid: true }
+    Trust {
+        now: Time(now),
+        window: Duration::ZERO,
+        asked_after: None,
+        leased_since: Some(Time(0)),
+        is_valid: true,
+    }
 }
 
 fn leased(ino: u64) -> Stat {

@@ -35,6 +35,7 @@ fn a_listing_is_whole_unless_a_name_was_left_out_or_taken_back() {
     let since = |since| Trust {
         now: Time(5),
         window: Duration::ZERO,
+        asked_after: None,
         leased_since: Some(Time(since)),
         is_valid: true,
     };

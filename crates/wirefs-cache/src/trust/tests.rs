@@ -4,7 +4,13 @@ const WINDOW: Duration = Duration::from_nanos(100);
 const LEASED: Known = Known { at: Time(50), leased: true };
 
 fn at(now: u64) -> Trust {
-    Trust { now: Time(now), window: Duration::ZERO, leased_since: Some(Time(10)), is_valid: true }
+    Trust {
+        now: Time(now),
+        window: Duration::ZERO,
+        asked_after: None,
+        leased_since: Some(Time(10)),
+        is_valid: true,
+    }
 }
 
 #[test]
@@ -50,4 +56,17 @@ fn of_two_things_together_the_weaker_counts() {
     let both = LEASED.and(Known { at: Time(20), leased: true });
     assert_eq!(both, Known { at: Time(20), leased: true });
     assert_eq!(LEASED.and(Known::since(Time(90))), Known::since(Time(50)));
+}
+
+// S-155
+#[test]
+fn after_a_lock_by_a_name_only_what_is_asked_for_later_counts_within_the_window() {
+    let locked = Trust { asked_after: Some(Time(120)), ..Trust::within(Time(140), WINDOW) };
+    for (at, counts) in [(119, false), (120, false), (121, true)] {
+        let known = Known::since(Time(at));
+        assert_eq!(locked.believes(known), counts, "{at}");
+        assert_eq!(locked.ttl(known).is_zero(), !counts, "{at}");
+    }
+    let leased = Trust { asked_after: Some(Time(120)), ..at(140) };
+    assert!(leased.believes(LEASED), "the server recalls what changed");
 }

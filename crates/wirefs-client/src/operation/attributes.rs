@@ -4,7 +4,7 @@ use crate::call::{Answer, CallId, Handle, Invalidate};
 use crate::core::Client;
 use crate::operation::{Pending, as_opened, session};
 use std::time::Duration;
-use wirefs_cache::{Known, NodeId};
+use wirefs_cache::{Known, NodeId, ROOT};
 use wirefs_op::message::get::{GetMode, Rget, Tget};
 use wirefs_op::message::put::{PutMode, Rput, Tput};
 use wirefs_op::wire::Data;
@@ -253,6 +253,24 @@ pub(crate) fn gone(client: &mut Client, node: NodeId, errno: Errno) -> Errno {
             Errno::Stale
         }
         other => other,
+    }
+}
+
+/// The same of a request that named something in the directory `dir`. Any directory on the way to it may be another one, and the kernel
+/// looks the path up only once more, so each is asked for again.
+pub(crate) fn gone_above(client: &mut Client, dir: NodeId, errno: Errno) -> Errno {
+    if errno != Errno::Stale {
+        return errno;
+    }
+    client.directories.doubt(dir);
+    let mut at = dir;
+    loop {
+        gone(client, at, errno);
+        let parent = client.names.parent(at);
+        if at == ROOT || parent == at {
+            return errno;
+        }
+        at = parent;
     }
 }
 

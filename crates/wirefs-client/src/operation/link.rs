@@ -64,6 +64,7 @@ pub(crate) fn finish(client: &mut Client, linking: Linking, sent: Time, linked: 
 
 pub(crate) fn failed(client: &mut Client, linking: Linking, errno: Errno) {
     client.files.write_answered(linking.node, 0);
+    let errno = attributes::gone_above(client, linking.parent, errno);
     client.fail(linking.call, errno);
     super::write::goes_on(client, linking.node);
 }

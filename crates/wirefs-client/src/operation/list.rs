@@ -336,8 +336,15 @@ fn listed(client: &mut Client, listing: &Listing, sent: Time) -> Known {
     id.map_or(Known::since(sent), |id| client.known_object(id, listing.is_leased, sent))
 }
 
+/// Remembers the listing of a directory that this client has just made.
+pub(crate) fn store_made(client: &mut Client, dir: NodeId, known: Known) {
+    client.directories.store(dir, Vec::new(), known, &client.trust());
+    client.directory_listed(dir);
+}
+
 /// Remembers a listing. Of objects that this client changed since it was asked for, it may tell what was before.
 pub(crate) fn store(client: &mut Client, dir: NodeId, mut entries: Vec<DirEntry>, known: Known) {
+    client.note_listed(dir);
     for entry in &mut entries {
         match client.names.changed_since(entry.stat.id, known.at) {
             Some(Some((stat, as_of))) => entry.stat = Stat { leased: as_of.leased, ..stat },

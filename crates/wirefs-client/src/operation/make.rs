@@ -170,7 +170,7 @@ pub(crate) fn finish(client: &mut Client, making: Making, sent: Time, put: Rput)
         attributes::changed(client, parent, put.dir.as_ref(), sent);
     }
     if created && stat.kind == Kind::Directory {
-        super::list::store(client, node, Vec::new(), known);
+        super::list::store_made(client, node, known);
     }
     let is_private = open.is_some() && name.is_some() && client.config.mode.fetch.is_private();
     if is_private && !created {
@@ -207,8 +207,14 @@ pub(crate) fn finish(client: &mut Client, making: Making, sent: Time, put: Rput)
 }
 
 pub(crate) fn failed(client: &mut Client, making: Making, errno: Errno) {
-    if errno == Errno::Exists || errno == Errno::Stale {
+    if errno == Errno::Exists {
         client.directories.doubt(making.parent);
+        if let Some(name) = making.name {
+            // The kernel may have it that the name is absent.
+            client.names.untell_absent(making.parent, &name);
+            client.invalidate_name(making.parent, name);
+        }
     }
+    let errno = attributes::gone_above(client, making.parent, errno);
     client.fail(making.call, errno);
 }

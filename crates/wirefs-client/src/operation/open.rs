@@ -127,8 +127,11 @@ fn ask(client: &mut Client, call: CallId, caller: Caller, node: NodeId, how: Ope
     Ok(())
 }
 
-/// Whether an own change that may remove a name of the node is under way.
+/// Whether an own change that may remove a name of the node is under way, or a program at the server may have removed one.
 fn loses_name(client: &Client, node: NodeId) -> bool {
+    if client.is_place_contended(node) {
+        return true;
+    }
     let links = client.names.links(node);
     client.requests.any(|pending| match pending {
         Pending::Remove(removing) => links.contains(&removing.place()),

@@ -70,5 +70,6 @@ pub(crate) fn failed(client: &mut Client, removing: Removing, errno: Errno) {
     if matches!(errno, Errno::NotFound | Errno::Stale | Errno::IsDirectory | Errno::NotDirectory) {
         client.directories.doubt(removing.parent);
     }
+    let errno = attributes::gone_above(client, removing.parent, errno);
     client.fail(removing.call, errno);
 }

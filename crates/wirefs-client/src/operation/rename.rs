@@ -133,6 +133,9 @@ fn forget_carried(client: &mut Client, names: &[((NodeId, Vec<u8>), Known)], is_
 pub(crate) fn failed(client: &mut Client, renaming: Renaming, errno: Errno) {
     client.directories.doubt(renaming.from.0);
     client.directories.doubt(renaming.to.0);
+    for (dir, _) in renaming.places() {
+        attributes::gone_above(client, dir, errno);
+    }
     client.fail(renaming.call, errno);
     if let Some(moving) = renaming.moved {
         client.files.write_answered(moving, 0);

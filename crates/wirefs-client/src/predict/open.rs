@@ -12,7 +12,7 @@ pub(super) fn to_write(client: &Client, put: &Tput, node: NodeId) -> Option<Fore
     let is_usual = !client.config.mode.asks_at_open() && !client.config.mode.fetch.is_private();
     let known = client.names.node(node).filter(|_| client.is_fresh(node) && is_usual)?;
     // One whose name is being taken away is reached by an fd alone.
-    let has_name = client.names.path(node).is_some();
+    let has_name = client.names.path(node).is_some() && !client.is_place_contended(node);
     let stat = client.ahead.shown(&known.stat);
     let is_plain = stat.kind == Kind::File && stat.mode & 0o7111 == 0 && stat.without_xattrs;
     let reads = if put.mode.has(PutMode::READ) { 0o400 } else { 0 };

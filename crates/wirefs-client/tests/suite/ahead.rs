@@ -19,7 +19,8 @@ pub(crate) fn lone() -> World {
 
 pub(crate) fn alone(mut world: World) -> World {
     list(&mut world, 0, ROOT);
-    world.pass(Duration::from_secs(1));
+    // The tree counts its own time, so that the root looks as if it had just been changed: no program may be at work there.
+    world.pass(Duration::from_secs(61));
     assert!(world.seats[0].client.snapshot().ahead.is_alone);
     world
 }

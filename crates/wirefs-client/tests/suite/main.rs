@@ -12,6 +12,7 @@ mod check;
 mod cuts;
 mod data_connections;
 mod deeds;
+mod exclusive;
 mod failures;
 mod first_bytes;
 mod full;

@@ -9,6 +9,7 @@ mod kernel;
 mod locks;
 mod notes;
 mod notices;
+mod outside;
 
 use crate::history::{History, Observer};
 use bytes::Bytes;
@@ -185,6 +186,11 @@ impl World {
     /// A client for each of these, at one server with an empty tree.
     pub(crate) fn of(seed: u64, configs: &[Config], delays: Delays) -> World {
         World::at(seed, configs, delays, Sessions::leasing(BOOT, Terms::new(Watch::Filesystem)))
+    }
+
+    /// One client at a server that watches so.
+    pub(crate) fn watched(seed: u64, config: Config, delays: Delays, watch: Watch) -> World {
+        World::at(seed, &[config], delays, Sessions::leasing(BOOT, Terms::new(watch)))
     }
 
     fn at(seed: u64, configs: &[Config], delays: Delays, sessions: Sessions) -> World {

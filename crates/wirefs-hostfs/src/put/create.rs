@@ -49,6 +49,9 @@ impl Session {
         };
         let dir_after = self.version_of(&entry.dir);
         drop(turn);
+        if is_new && request.mode.has(PutMode::EXCLUSIVE) {
+            self.created_exclusively(&entry.name);
+        }
         let object = self.noticed_in(&entry.dir, object, replies);
         let birth = birth.filter(|_| is_new);
         Ok(Subject { object, place: Where::Entry(entry), is_new, birth, dir_before, dir_after })

@@ -6,8 +6,8 @@ use crate::failure::uninterrupted;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -18,6 +18,9 @@ const PAUSE: Duration = Duration::from_millis(4);
 pub(super) const BATCH_MAX: usize = 8192;
 /// Bytes that are read from the kernel's queue at once; the longest event has less than 1 KiB.
 pub(super) const READ_BYTES: usize = 64 << 10;
+
+/// A caller of [`Running::settle`] waits this long at most: the thread may be waiting for what the caller holds.
+const SETTLE_MAX: Duration = Duration::from_secs(1);
 
 /// What is to follow a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,36 +46,91 @@ pub(super) trait News: Send + 'static {
     fn round(&mut self, telling: &mut Telling<'_>) -> Result<Rest, Errno>;
 }
 
+/// What is asked of the thread.
+#[derive(Debug, Default)]
+struct Asked {
+    /// To end.
+    stop: bool,
+    /// How often callers have asked for all that is queued to be reported.
+    settle: u64,
+    /// Which of these requests are answered: all up to this one.
+    settled: u64,
+}
+
+/// How others reach the thread.
+#[derive(Debug)]
+struct Control {
+    asked: Mutex<Asked>,
+    /// Signalled when requests are answered, or the thread ends.
+    answered: Condvar,
+    /// Wakes the thread.
+    wake: OwnedFd,
+    has_failed: AtomicBool,
+    /// Events may be out of the queue and not reported yet.
+    is_telling: AtomicBool,
+}
+
+impl Control {
+    fn asked(&self) -> MutexGuard<'_, Asked> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wake(&self) {
+        // Only a counter at its limit takes no more, and that wakes too.
+        let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
+    }
+
+    /// Takes in what wakes the thread.
+    fn is_awake(&self) {
+        let _ = rustix::io::read(&self.wake, &mut [0; 8][..]);
+    }
+}
+
 /// A thread that makes rounds; dropping it ends it.
 #[derive(Debug)]
 pub(super) struct Running {
     thread: Option<JoinHandle<()>>,
-    /// Wakes the thread so that it ends.
-    stop: Arc<OwnedFd>,
-    has_failed: Arc<AtomicBool>,
-    is_telling: Arc<AtomicBool>,
+    control: Arc<Control>,
 }
 
 impl Running {
     /// Starts the thread; `root` is the exported directory, open. `None`: the system has no room for a thread.
     pub(super) fn start(news: impl News, root: OwnedFd, tell: Tell) -> Option<Running> {
-        let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).ok()?);
-        let has_failed = Arc::new(AtomicBool::new(false));
-        let is_telling = Arc::new(AtomicBool::new(false));
+        let control = Arc::new(Control {
+            asked: Mutex::default(),
+            answered: Condvar::new(),
+            wake: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).ok()?,
+            has_failed: AtomicBool::new(false),
+            is_telling: AtomicBool::new(false),
+        });
         let rounds = Rounds {
             news,
-            is_telling: Arc::clone(&is_telling),
-            stop: Arc::clone(&stop),
             mounts: Mounts::below(root),
             tell,
-            end: End(Arc::clone(&has_failed)),
+            control: Arc::clone(&control),
+            end: End(Arc::clone(&control)),
         };
         let thread = std::thread::Builder::new().name("watcher".into()).spawn(move || rounds.run()).ok()?;
-        Some(Running { thread: Some(thread), stop, has_failed, is_telling })
+        Some(Running { thread: Some(thread), control })
     }
 
     pub(super) fn has_failed(&self) -> bool {
-        self.has_failed.load(Ordering::SeqCst)
+        self.control.has_failed.load(Ordering::SeqCst)
+    }
+
+    /// Waits until all that the queue holds now is reported; `false`: it is not, after [`SETTLE_MAX`].
+    pub(super) fn settle(&self) -> bool {
+        let mut asked = self.control.asked();
+        asked.settle += 1;
+        let ticket = asked.settle;
+        self.control.wake();
+        let waits = |asked: &mut Asked| asked.settled < ticket && !self.has_failed();
+        let (asked, _) = self
+            .control
+            .answered
+            .wait_timeout_while(asked, SETTLE_MAX, waits)
+            .unwrap_or_else(PoisonError::into_inner);
+        asked.settled >= ticket
     }
 
     /// Whether each event that was in this queue, the one it reads, before the call was reported.
@@ -81,14 +139,14 @@ impl Running {
         let is_empty =
             wait_for(&mut fds, Some(Duration::ZERO)).is_ok() && fds.iter().all(|fd| fd.revents().is_empty());
         // In this order: events that were taken out of the queue were taken out by a thread that had said so before.
-        is_empty && !self.is_telling.load(Ordering::SeqCst) && !self.has_failed()
+        is_empty && !self.control.is_telling.load(Ordering::SeqCst) && !self.has_failed()
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Only a counter at its limit takes no more, and that wakes too.
-        let _ = rustix::io::write(&*self.stop, &1_u64.to_ne_bytes());
+        self.control.asked().stop = true;
+        self.control.wake();
         if let Some(thread) = self.thread.take()
             && thread.thread().id() != std::thread::current().id()
         {
@@ -99,28 +157,30 @@ impl Drop for Running {
 }
 
 /// However the thread ends, nothing is watched from then on.
-struct End(Arc<AtomicBool>);
+struct End(Arc<Control>);
 
 impl Drop for End {
     fn drop(&mut self) {
-        self.0.store(true, Ordering::SeqCst);
+        // Under the lock, so that a caller that is about to wait sees it.
+        let asked = self.0.asked();
+        self.0.has_failed.store(true, Ordering::SeqCst);
+        drop(asked);
+        self.0.answered.notify_all();
     }
 }
 
 /// What one wait brought.
 struct Woken {
-    stop: bool,
+    asked: bool,
     news: bool,
     mounts: bool,
 }
 
 struct Rounds<N> {
     news: N,
-    /// Events may be out of the queue and not reported yet.
-    is_telling: Arc<AtomicBool>,
-    stop: Arc<OwnedFd>,
     mounts: Option<Mounts>,
     tell: Tell,
+    control: Arc<Control>,
     end: End,
 }
 
@@ -139,26 +199,46 @@ impl<N: News> Rounds<N> {
             let now = Instant::now();
             let woken =
                 self.wait(self.deadline(now).map(|deadline| deadline.saturating_duration_since(now)))?;
-            if woken.stop {
+            if woken.asked {
+                self.control.is_awake();
+            }
+            // Read before the round: what is queued by then is reported in it.
+            let (stop, settle, is_asked) = {
+                let asked = self.control.asked();
+                (asked.stop, asked.settle, asked.settled < asked.settle)
+            };
+            if stop {
                 return Ok(());
             }
             let now = Instant::now();
             let is_due = self.news.deadline(now).is_some_and(|deadline| deadline <= now);
             let mut rest = Rest::Pause;
-            if woken.news || is_due {
-                self.is_telling.store(true, Ordering::SeqCst);
+            if woken.news || is_asked || is_due {
+                self.control.is_telling.store(true, Ordering::SeqCst);
                 rest = self.news.round(&mut Telling::new(&mut self.tell))?;
                 let is_behind = self.news.deadline(Instant::now()).is_some();
-                self.is_telling.store(is_behind, Ordering::SeqCst);
+                self.control.is_telling.store(is_behind, Ordering::SeqCst);
+            }
+            if rest == Rest::Pause {
+                self.settled(settle);
             }
             if let Some(mounts) = &mut self.mounts
                 && mounts.have_changed(woken.mounts)
             {
                 Telling::new(&mut self.tell).lost();
             }
-            if rest == Rest::Pause && self.pauses()? {
-                return Ok(());
+            if rest == Rest::Pause {
+                self.pauses()?;
             }
+        }
+    }
+
+    /// All that was queued when this request was read is reported.
+    fn settled(&self, request: u64) {
+        let mut asked = self.control.asked();
+        if asked.settled < request {
+            asked.settled = request;
+            self.control.answered.notify_all();
         }
     }
 
@@ -169,7 +249,7 @@ impl<N: News> Rounds<N> {
 
     fn wait(&self, at_most: Option<Duration>) -> Result<Woken, Errno> {
         let mut fds = vec![
-            PollFd::new(&*self.stop, PollFlags::IN),
+            PollFd::new(&self.control.wake, PollFlags::IN),
             PollFd::from_borrowed_fd(self.news.queue(), PollFlags::IN),
         ];
         if let Some(mounts) = &self.mounts {
@@ -177,14 +257,13 @@ impl<N: News> Rounds<N> {
         }
         wait_for(&mut fds, at_most)?;
         let is_ready = |at: usize| fds.get(at).is_some_and(|fd| !fd.revents().is_empty());
-        Ok(Woken { stop: is_ready(0), news: is_ready(1), mounts: is_ready(2) })
+        Ok(Woken { asked: is_ready(0), news: is_ready(1), mounts: is_ready(2) })
     }
 
-    /// Lets news gather; `true`: it was stopped meanwhile.
-    fn pauses(&self) -> Result<bool, Errno> {
-        let mut fds = [PollFd::new(&*self.stop, PollFlags::IN)];
-        wait_for(&mut fds, Some(PAUSE))?;
-        Ok(fds.iter().any(|fd| !fd.revents().is_empty()))
+    /// Lets news gather, unless something is asked of the thread.
+    fn pauses(&self) -> Result<(), Errno> {
+        let mut fds = [PollFd::new(&self.control.wake, PollFlags::IN)];
+        wait_for(&mut fds, Some(PAUSE))
     }
 }
 

@@ -48,7 +48,9 @@ impl Grantor {
         if self.own.explain(id, name, version) {
             return;
         }
-        if now.since(since) < DOUBT_SPAN && self.doubts.len() < DOUBTS_MAX {
+        // A watch that leaves out own changes reports names without a version.
+        let may_be_own = name.is_none() || version.is_some();
+        if may_be_own && now.since(since) < DOUBT_SPAN && self.doubts.len() < DOUBTS_MAX {
             let jobs: BTreeSet<JobKey> = self.running(id).collect();
             if !jobs.is_empty() {
                 self.doubts.insert(item, Doubt { version, since, jobs });

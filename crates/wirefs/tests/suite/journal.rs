@@ -66,8 +66,10 @@ fn left(world: &World, server: &Server) {
     alone(world);
     // The process has a name for itself that needs no answer of its server.
     let process = world.process();
-    server.kill(Signal::STOP);
+    // Programs at the server may be rivals in the export's root, which has changed a moment ago; in this one they are not.
     fs::create_dir(world.path("mnt/new")).unwrap();
+    server.kill(Signal::STOP);
+    fs::create_dir(world.path("mnt/new/inner")).unwrap();
     fs::write(world.path("mnt/new/draft"), "closed before the end").unwrap();
     fs::rename(world.path("mnt/new/draft"), world.path("mnt/new/file")).unwrap();
     kill_process(process, Signal::KILL).unwrap();
@@ -77,6 +79,7 @@ fn left(world: &World, server: &Server) {
 
 fn is_all_there(world: &World) {
     assert_eq!(world.read("export/new/file"), "closed before the end");
+    assert!(world.path("export/new/inner").is_dir());
     assert!(!world.path("export/new/draft").exists());
     assert_eq!(world.read("export/first"), "first");
 }
@@ -152,18 +155,19 @@ fn what_the_server_does_not_take_is_kept_and_told() {
     let server = world.serve(&["--listen", &world.url()]);
     alone(&world);
     let process = world.process();
+    fs::create_dir(world.path("mnt/own")).unwrap();
     server.kill(Signal::STOP);
-    fs::create_dir(world.path("mnt/new")).unwrap();
+    fs::create_dir(world.path("mnt/own/new")).unwrap();
     kill_process(process, Signal::KILL).unwrap();
-    fs::write(world.path("export/new"), "somebody else's").unwrap();
+    fs::write(world.path("export/own/new"), "somebody else's").unwrap();
     server.kill(Signal::CONT);
     clear(&world);
     let mounted = world.wirefs(&["mount", "--journal", &world.url(), "mnt"]);
     assert!(mounted.stderr.contains("were NOT carried out"), "{}", mounted.stderr);
     mounted.succeeds();
-    assert_eq!(world.read("export/new"), "somebody else's");
+    assert_eq!(world.read("export/own/new"), "somebody else's");
     let list = world.wirefs(&["quarantine", "list"]).succeeds();
-    assert!(list.contains(" new: create directory"), "{list}");
+    assert!(list.contains(" own/new: create directory"), "{list}");
     assert!(aside(&world).is_dir());
     let status = world.wirefs(&["status", "mnt"]).succeeds();
     assert!(status.contains("1 changes were NOT carried out"), "{status}");
@@ -186,7 +190,7 @@ fn a_damaged_record_costs_itself_and_what_is_behind_it_and_is_told() {
     let mounted = world.wirefs(&["mount", "--journal", &world.url(), "mnt"]);
     assert!(mounted.stderr.contains("DAMAGED"), "{}", mounted.stderr);
     mounted.succeeds();
-    assert!(world.path("export/new").is_dir());
+    assert!(world.path("export/new/inner").is_dir());
     assert_eq!(world.read("export/first"), "first");
     umount(&world);
 }

@@ -16,10 +16,12 @@ fn kept(world: &World) -> Vec<Value> {
 /// A directory with a file that the mount has made, where somebody else has made something at the server before it came there.
 fn refused(world: &World, server: &Server) -> Vec<Value> {
     alone(world);
+    // Programs at the server may be rivals in the export's root, which has changed a moment ago; in this one they are not.
+    fs::create_dir(world.path("mnt/own")).unwrap();
     server.kill(Signal::STOP);
-    fs::create_dir(world.path("mnt/new")).unwrap();
-    fs::write(world.path("mnt/new/file"), "believed to be safe").unwrap();
-    fs::write(world.path("export/new"), "somebody else's").unwrap();
+    fs::create_dir(world.path("mnt/own/new")).unwrap();
+    fs::write(world.path("mnt/own/new/file"), "believed to be safe").unwrap();
+    fs::write(world.path("export/own/new"), "somebody else's").unwrap();
     server.kill(Signal::CONT);
     wait_for("three changes to be refused", || kept(world).len() == 3);
     kept(world)
@@ -37,9 +39,9 @@ fn what_is_refused_of_a_live_mount_is_kept_with_its_bytes_and_told() {
     let server = world.serve(&["--listen", &world.url()]);
     let changes = refused(&world, &server);
     assert!(changes[0]["what"].as_str().unwrap().starts_with("create directory"), "{}", changes[0]);
-    assert_eq!((&changes[0]["path"], &changes[0]["source"]), (&"new".into(), &world.url().into()));
-    assert_eq!(written(&changes)["path"], "new/file");
-    assert_eq!(world.read("export/new"), "somebody else's");
+    assert_eq!((&changes[0]["path"], &changes[0]["source"]), (&"own/new".into(), &world.url().into()));
+    assert_eq!(written(&changes)["path"], "own/new/file");
+    assert_eq!(world.read("export/own/new"), "somebody else's");
     assert_eq!(world.status()["journal"]["refused"], 3);
     let status = world.wirefs(&["status", "mnt"]).succeeds();
     assert!(status.contains("3 changes were NOT carried out"), "{status}");
@@ -59,7 +61,7 @@ fn what_was_refused_is_shown_taken_out_and_dropped() {
     let list = world.wirefs(&["quarantine", "list"]).succeeds();
     assert!(list.contains(&id) && list.contains("write 19 bytes at 0"), "{list}");
     let shown = world.wirefs(&["quarantine", "show", &id]).succeeds();
-    assert!(shown.contains("new/file") && shown.contains("the server refused it"), "{shown}");
+    assert!(shown.contains("own/new/file") && shown.contains("the server refused it"), "{shown}");
     world.wirefs(&["quarantine", "take", &id, "rescued"]).succeeds();
     assert_eq!(world.read("rescued"), "believed to be safe");
     world.write("mine", "not to be lost");
@@ -88,27 +90,28 @@ fn refused_writes_to_a_file_are_one_line_and_are_taken_together() {
     let world = World::new();
     let server = world.serve(&["--listen", &world.url()]);
     alone(&world);
+    fs::create_dir(world.path("mnt/own")).unwrap();
     server.kill(Signal::STOP);
-    fs::create_dir(world.path("mnt/new")).unwrap();
-    let file = fs::File::create(world.path("mnt/new/file")).unwrap();
+    fs::create_dir(world.path("mnt/own/new")).unwrap();
+    let file = fs::File::create(world.path("mnt/own/new/file")).unwrap();
     let data: Vec<u8> = (0..4 * PIECE).map(|at| (at / 1000) as u8).collect();
     for (index, piece) in data.chunks(PIECE).enumerate() {
         file.write_all_at(piece, (index * PIECE) as u64).unwrap();
     }
     drop(file);
-    fs::write(world.path("export/new"), "somebody else's").unwrap();
+    fs::write(world.path("export/own/new"), "somebody else's").unwrap();
     server.kill(Signal::CONT);
-    let writes = || kept(&world).iter().filter(|change| change["path"] == "new/file").count();
+    let writes = || kept(&world).iter().filter(|change| change["path"] == "own/new/file").count();
     world.wirefs(&["sync", "mnt"]);
     wait_for("the writes to be refused", || writes() > 3);
     let list = world.wirefs(&["quarantine", "list"]).succeeds();
     let lines: Vec<&str> =
-        list.lines().filter(|line| line.contains(" new/file: ") && line.contains("writes")).collect();
+        list.lines().filter(|line| line.contains(" own/new/file: ") && line.contains("writes")).collect();
     let [line] = lines[..] else { panic!("one line: {list}") };
     assert!(line.contains(&format!("bytes 0 to {}", data.len())), "{line}");
-    world.wirefs(&["quarantine", "take", "new/file", "rescued"]).succeeds();
+    world.wirefs(&["quarantine", "take", "own/new/file", "rescued"]).succeeds();
     assert!(fs::read(world.path("rescued")).unwrap() == data);
-    world.wirefs(&["quarantine", "take", "new/file", "rescued"]).fails_with(&["cannot write to rescued"]);
+    world.wirefs(&["quarantine", "take", "own/new/file", "rescued"]).fails_with(&["cannot write to rescued"]);
     world.wirefs(&["quarantine", "drop", "--all"]).succeeds();
     umount(&world);
 }

@@ -13,7 +13,13 @@ fn leased(ino: u64) -> Stat {
 }
 
 fn trust(now: u64) -> Trust {
-    Trust { now: Time(now), window: Duration::ZERO, leased_since: Some(Time(0)), is_valid: true }
+    Trust {
+        now: Time(now),
+        window: Duration::ZERO,
+        asked_after: None,
+        leased_since: Some(Time(0)),
+        is_valid: true,
+    }
 }
 
 fn known(at: u64) -> Known {

@@ -9,7 +9,13 @@ const DIR: NodeId = NodeId(9);
 const LEASED: Known = Known { at: Time(50), leased: true };
 
 fn leases() -> Trust {
-    Trust { now: Time(60), window: Duration::ZERO, leased_since: Some(Time(1)), is_valid: true }
+    Trust {
+        now: Time(60),
+        window: Duration::ZERO,
+        asked_after: None,
+        leased_since: Some(Time(1)),
+        is_valid: true,
+    }
 }
 
 fn leased(ino: u64) -> Stat {

@@ -4,8 +4,13 @@ use crate::trust::{Known, Trust};
 use std::time::Duration;
 use wirefs_op::{Kind, Stat, Time};
 
-const TRUST: Trust =
-    Trust { now: Time(30), window: Duration::from_nanos(100), leased_since: None, is_valid: false };
+const TRUST: Trust = Trust {
+    now: Time(30),
+    window: Duration::from_nanos(100),
+    asked_after: None,
+    leased_since: None,
+    is_valid: false,
+};
 
 /// A file that was written, by a change sent at 10 and answered at 20, and forgotten.
 fn forgotten() -> Names {

@@ -1,6 +1,6 @@
 //! The server's own changes.
 
-use super::scene::{KINDS, Scene};
+use super::scene::{KINDS, Scene, is_name};
 use crate::harness::{FIRST, at, create, path, put, set, write};
 use wirefs_hostfs::{Outside, WatchKind};
 use wirefs_op::message::put::PutMode;
@@ -70,4 +70,22 @@ fn own_changes_are_told_with_the_version_that_they_left_behind() {
     }
     assert!(told.iter().all(|told| expected.contains(told)), "{told:?}");
     assert_eq!(scene.world.stat(FIRST, wirefs_op::message::target::Target::at(path("file"))).unwrap(), wrote);
+}
+
+// S-154
+#[test]
+fn once_the_watcher_has_settled_all_that_other_programs_did_before_is_reported() {
+    for kind in KINDS {
+        let scene = Scene::new(kind, ": >file; mkdir dir");
+        scene.watch("dir");
+        let dir = scene.id("dir");
+        scene.begin();
+        for round in 0..20 {
+            let name = format!("made-{round}");
+            scene.run(&format!("mv file dir/{name}; mv dir/{name} file"));
+            assert!(scene.watcher().settle(), "{kind:?}");
+            let is_reported = scene.heard.all().iter().any(|outside| is_name(outside, dir, &name));
+            assert!(is_reported, "{kind:?}: {name}");
+        }
+    }
 }

@@ -157,7 +157,7 @@ fn reports_that_are_put_off_are_bounded() {
         names.iter().map(|name| super::Touched { name: Some(name.clone()), ..named(F, "") }).collect();
     assert_eq!(bench.touch(1, A, &touched), Touch::Clear);
     for name in &names {
-        bench.grantor.changed_outside(bench.now, F, Some(name), None);
+        bench.grantor.changed_outside(bench.now, F, Some(name), Some(7));
     }
     let last = names.last().cloned().unwrap();
     assert_eq!(bench.outputs(), [recall(A, 1, &[crate::recall::Item::named(F, last)])]);

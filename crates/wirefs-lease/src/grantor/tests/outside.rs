@@ -64,6 +64,16 @@ fn what_may_be_an_own_change_under_way_is_looked_at_again_when_it_is_over() {
     assert_eq!(bench.outputs(), [recall(A, 1, &[Item::named(DIR, x())])]);
 }
 
+// S-154
+#[test]
+fn a_name_that_is_reported_without_a_version_is_not_an_own_change_and_is_recalled_at_once() {
+    let mut bench = Bench::new(&[A]);
+    bench.grant(A, DIR);
+    assert_eq!(bench.touch(1, A, &[named(DIR, "y")]), Touch::Clear);
+    bench.grantor.changed_outside(bench.now, DIR, Some(&x()), None);
+    assert_eq!(bench.outputs(), [recall(A, 1, &[Item::named(DIR, x())])]);
+}
+
 #[test]
 fn what_was_reported_at_the_version_that_the_own_change_left_needs_no_second_look() {
     let mut bench = Bench::new(&[A]);

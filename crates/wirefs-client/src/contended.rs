@@ -1,0 +1,166 @@
+//! Directories in which programs at the server change something: an exclusive creation there waits for the server, since a program may
+//! be making the same name (`docs/design/0030-exclusive-names.md`).
+//!
+//! ```text
+//!   listing learned, changed less than 60 s ago ──► contended for the rest of that time
+//!   recall of the directory, or of anything below it ──► contended for 60 s
+//!   made by this mount, or learned unchanged for 60 s, and nothing recalled ──► not contended
+//! ```
+//! INVARIANT: a directory whose names are leased and that is not here was changed by no other program in the last 60 s, as far as the
+//! server has noticed.
+
+use crate::core::Client;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use wirefs_cache::{Found, NodeId, ROOT};
+use wirefs_op::message::attach::Watch;
+use wirefs_op::message::put::PutMode;
+use wirefs_op::message::recall::RecallItem;
+use wirefs_op::message::rename::NOREPLACE;
+use wirefs_op::{FileId, Kind, Request, Time, is_lock_name};
+
+/// After the last change by a program at the server, a directory is contended for so long.
+pub(crate) const CONTENDED_FOR: Duration = Duration::from_secs(60);
+/// Directories that are remembered, at most; past it all are contended.
+const CONTENDED_MAX: usize = 16 * 1024;
+
+/// Until when directories are contended.
+#[derive(Debug, Default)]
+pub(crate) struct Contended {
+    until: BTreeMap<FileId, Time>,
+    /// Of all directories.
+    all_until: Time,
+}
+
+impl Contended {
+    /// A program at the server may have changed this directory, or something below it, `age` ago.
+    pub(crate) fn changed(&mut self, now: Time, dir: FileId, age: Duration) {
+        let until = now + CONTENDED_FOR.saturating_sub(age);
+        if until <= now {
+            return;
+        }
+        if self.until.len() >= CONTENDED_MAX && !self.until.contains_key(&dir) {
+            self.until.retain(|_, until| now < *until);
+            if self.until.len() >= CONTENDED_MAX {
+                self.all_until = self.until.values().copied().fold(until, Time::max);
+                self.until.clear();
+                return;
+            }
+        }
+        let latest = self.until.entry(dir).or_insert(until);
+        *latest = until.max(*latest);
+    }
+
+    /// A program at the server may have changed any directory.
+    pub(crate) fn all_changed(&mut self, now: Time) {
+        self.all_until = now + CONTENDED_FOR;
+        self.until.clear();
+    }
+
+    /// Whether a program at the server may be about to change names in this directory.
+    pub(crate) fn is(&self, now: Time, dir: FileId) -> bool {
+        now < self.all_until || self.until.get(&dir).is_some_and(|until| now < *until)
+    }
+}
+
+/// The last name of the path that a request creates exclusively; `None`: it creates none, or takes one that is there as well.
+fn exclusive_name(request: &Request) -> Option<&[u8]> {
+    match request {
+        Request::Put(put) if put.mode.has(PutMode::CREATE) && put.mode.has(PutMode::EXCLUSIVE) => {
+            put.target.path.split_last().map(|(_, name)| name)
+        }
+        Request::Link(link) => link.to.path.split_last().map(|(_, name)| name),
+        Request::Rename(rename) if rename.flags & NOREPLACE != 0 => {
+            rename.to.path.split_last().map(|(_, name)| name)
+        }
+        _ => None,
+    }
+}
+
+impl Client {
+    /// Whether a request creates a name exclusively in `dir` that a program at the server may be creating too.
+    pub(crate) fn has_rivals(&self, request: &Request, dir: Option<NodeId>) -> bool {
+        let Some(name) = exclusive_name(request) else { return false };
+        let dir = dir.and_then(|dir| self.names.node(dir));
+        let is_contended = dir.is_none_or(|dir| self.contended.is(self.now, dir.stat.id));
+        // A server that watches for nothing says that it has no other programs.
+        self.leases.watch() != Watch::None && (is_lock_name(name) || is_contended)
+    }
+
+    /// The server has carried out a request. With a lock by a name, what others did before they let go of it is to be seen. Where names are
+    /// leased the server has recalled that; within a window it is asked for again.
+    pub(crate) fn note_acquired(&mut self, request: &Request) {
+        if exclusive_name(request).is_some_and(is_lock_name) {
+            self.acquired = Some(self.now);
+        }
+    }
+
+    /// Whether a program at the server may have put something else in the place of a node: where one is at work in its directory, and what the
+    /// name means has been recalled. The kernel may go on with the node until it has taken in the recall.
+    pub(crate) fn is_place_contended(&self, node: NodeId) -> bool {
+        let id = self.names.node(node).map(|known| known.stat.id);
+        self.names.links(node).into_iter().any(|(dir, name)| {
+            let dir_id = self.names.node(dir).map(|known| known.stat.id);
+            let is_contended = dir_id.is_some_and(|dir| self.contended.is(self.now, dir));
+            is_contended
+                && !matches!(self.directories.find(dir, &name, &self.trust()),
+                    Found::Entry(found) if Some(found.stat.id) == id)
+        })
+    }
+
+    /// A directory's listing was learned from the server. Its time of change says how long ago it changed at the latest, by this machine's
+    /// clock; the server reports the changes since.
+    pub(crate) fn note_listed(&mut self, dir: NodeId) {
+        let Some(stat) = self.names.node(dir).map(|known| known.stat).filter(|_| self.has_journal()) else {
+            return;
+        };
+        // Rounded down.
+        let age = self.time_of_day().secs.saturating_sub(stat.ctime.secs).saturating_sub(1);
+        let age = Duration::from_secs(u64::try_from(age).unwrap_or(0));
+        self.contended.changed(self.now, stat.id, age);
+    }
+
+    /// The server recalls what other programs have changed.
+    pub(crate) fn note_contended(&mut self, items: &[RecallItem]) {
+        if items.is_empty() {
+            self.contended.all_changed(self.now);
+        }
+        for item in items {
+            let node = self.names.of_file(item.id);
+            let mut dirs = match node {
+                Some(node) => self.directories_above(node),
+                None => Vec::new(),
+            };
+            let child = node.zip(item.name.as_ref()).and_then(|(dir, name)| self.names.child(dir, name));
+            let with_names: Vec<NodeId> = node.into_iter().chain(child).collect();
+            for known in with_names.into_iter().filter_map(|node| self.names.node(node)) {
+                dirs.extend((known.stat.kind == Kind::Directory).then_some(known.stat.id));
+            }
+            // A directory may be known by its listing on the shelf alone.
+            dirs.extend(node.is_none().then_some(item.id));
+            for dir in dirs {
+                self.contended.changed(self.now, dir, Duration::ZERO);
+            }
+        }
+    }
+
+    /// The directories on the way to a node, by each of its names.
+    fn directories_above(&self, node: NodeId) -> Vec<FileId> {
+        let mut above = Vec::new();
+        for (parent, _) in self.names.links(node) {
+            let mut at = parent;
+            loop {
+                above.extend(self.names.node(at).map(|known| known.stat.id));
+                let next = self.names.parent(at);
+                if at == ROOT || next == at {
+                    break;
+                }
+                at = next;
+            }
+        }
+        above
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,23 @@
+//! Names that programs use as locks: the name is created exclusively, and the program that created it holds the lock until it removes or
+//! renames it.
+//!
+//! Both sides use the list: a client asks the server for each of these names (`docs/design/0030-exclusive-names.md`), and a server
+//! reports the changes of other programs before it answers.
+
+/// Names of locks begin so: `lockfile`, `.lock-wscript`, Emacs's `.#notes`, LibreOffice's `.~lock.table.ods#`, `LCK..ttyS0`.
+const BEGINNINGS: [&[u8]; 5] = [b"lock", b".lock", b".#", b".~lock.", b"lck.."];
+/// Names of locks end so: `index.lock`, `mbox.lck`, `frontend-lock`, `SingletonLock`, `sshd.pid`, vim's `.notes.swp`, `notes~`.
+const ENDINGS: [&[u8]; 8] = [b".lock", b".lck", b"-lock", b"_lock", b"singletonlock", b".pid", b".swp", b"~"];
+
+/// Whether programs use such a name as a lock. Upper and lower case count the same.
+pub fn is_lock_name(name: &[u8]) -> bool {
+    let begins = |with: &&[u8]| name.get(..with.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(with));
+    let ends = |with: &&[u8]| {
+        let from = name.len().checked_sub(with.len());
+        from.and_then(|from| name.get(from..)).is_some_and(|end| end.eq_ignore_ascii_case(with))
+    };
+    BEGINNINGS.iter().any(begins) || ENDINGS.iter().any(ends)
+}
+
+#[cfg(test)]
+mod tests;
