@@ -201,12 +201,12 @@ fn waiting() -> Tlock {
     request(OTHER, LockAction::Wait, LockFamily::Posix, LockKind::Write, 0, 9)
 }
 
-fn wait_beside(world: &World, wait: Tlock, then: impl FnOnce(&AtomicBool)) -> Vec<Reply> {
+fn wait_beside(world: &World, who: Who, wait: Tlock, then: impl FnOnce(&AtomicBool)) -> Vec<Reply> {
     let mut collected = Collected::default();
     let (waits, stopped) = (Arc::clone(&collected.waits), Arc::clone(&collected.stopped));
     std::thread::scope(|scope| {
         let waiter = scope.spawn(move || {
-            world.tree.serve(OTHER.0, Request::Lock(wait), &mut collected);
+            world.tree.serve(who.0, Request::Lock(wait), &mut collected);
             collected.replies
         });
         until_waiting(&waits);
@@ -219,7 +219,8 @@ fn wait_beside(world: &World, wait: Tlock, then: impl FnOnce(&AtomicBool)) -> Ve
 fn a_waiting_lock_is_had_when_the_other_releases() {
     let world = with_file();
     posix(&world, ONE, LockKind::Write, 0, 9).unwrap();
-    let replies = wait_beside(&world, waiting(), |_| posix(&world, ONE, LockKind::Unlock, 0, 9).unwrap());
+    let replies =
+        wait_beside(&world, OTHER, waiting(), |_| posix(&world, ONE, LockKind::Unlock, 0, 9).unwrap());
     assert!(matches!(replies.as_slice(), [Reply::Lock(_)]), "{replies:?}");
     assert_eq!(posix(&world, ONE, LockKind::Read, 0, 9), Err(Errno::WouldBlock));
 }
@@ -234,9 +235,24 @@ fn a_waiting_lock_is_had_though_its_file_loses_its_name_meanwhile() {
         ..request(who, action, LockFamily::Posix, kind, 0, 9)
     };
     ask(&world, ONE, of_file(ONE, LockAction::Set, LockKind::Write)).unwrap();
-    let replies = wait_beside(&world, of_file(OTHER, LockAction::Wait, LockKind::Write), |_| {
+    let replies = wait_beside(&world, OTHER, of_file(OTHER, LockAction::Wait, LockKind::Write), |_| {
         world.remove(FIRST, "file").unwrap();
         ask(&world, ONE, of_file(ONE, LockAction::Set, LockKind::Unlock)).unwrap();
+    });
+    assert!(matches!(replies.as_slice(), [Reply::Lock(_)]), "{replies:?}");
+}
+
+// S-146
+#[test]
+fn two_locks_that_wait_for_each_other_wait_until_one_is_withdrawn() {
+    let world = with_file();
+    posix(&world, ONE, LockKind::Write, 0, 9).unwrap();
+    posix(&world, OTHER, LockKind::Write, 20, 29).unwrap();
+    let wait = request(ONE, LockAction::Wait, LockFamily::Posix, LockKind::Write, 20, 29);
+    let replies = wait_beside(&world, OTHER, waiting(), |_| {
+        let replies = wait_beside(&world, ONE, wait, |stopped| stopped.store(true, Ordering::SeqCst));
+        assert!(replies.is_empty(), "{replies:?}");
+        posix(&world, ONE, LockKind::Unlock, 0, 9).unwrap();
     });
     assert!(matches!(replies.as_slice(), [Reply::Lock(_)]), "{replies:?}");
 }
@@ -245,7 +261,7 @@ fn a_waiting_lock_is_had_though_its_file_loses_its_name_meanwhile() {
 fn a_waiting_lock_that_is_withdrawn_is_not_held() {
     let world = with_file();
     posix(&world, ONE, LockKind::Write, 0, 9).unwrap();
-    let replies = wait_beside(&world, waiting(), |stopped| stopped.store(true, Ordering::SeqCst));
+    let replies = wait_beside(&world, OTHER, waiting(), |stopped| stopped.store(true, Ordering::SeqCst));
     assert!(replies.is_empty());
     posix(&world, ONE, LockKind::Unlock, 0, 9).unwrap();
     posix(&world, ONE, LockKind::Write, 0, 9).unwrap();
