@@ -14,6 +14,7 @@ use crate::operation::{self, Pending};
 use crate::present::ino_of;
 use crate::requests::Outstanding;
 use std::collections::BTreeMap;
+use wirefs_cache::NodeId;
 use wirefs_op::message::allocate::Rallocate;
 use wirefs_op::message::copy::Rcopy;
 use wirefs_op::message::error::Rerror;
@@ -87,10 +88,8 @@ impl Client {
         let Redone { boot, next, made, mut again } = redone;
         self.attachment.boot = boot;
         self.is_redone = true;
-        for (id, stat) in &made {
-            self.made_again(*id, stat);
-        }
         let confirmed = self.confirmed_ids();
+        self.made_again(&made);
         let id_of = |id: FileId| {
             let known = id.provisional_number().and_then(|_| confirmed.get(&ino_of(id)));
             let id = if made.contains_key(&id) { id } else { known.copied().unwrap_or(id) };
@@ -121,13 +120,22 @@ impl Client {
         self.go_on_behind();
     }
 
-    /// The object was lost and made anew. Whoever knows it here goes on with it; its contents are those that were written here.
-    fn made_again(&mut self, id: FileId, stat: &Stat) {
-        let Some(node) = self.names.of_file(id).filter(|_| id != stat.id) else { return };
-        let is_same = self.names.node(node).is_some_and(|known| known.stat.size == stat.size);
-        self.identified(node, stat);
-        if !is_same && !self.files.is_writing(node) {
-            self.files.doubt_contents(node);
+    /// Objects were lost and made anew. Programs that know them here go on with them; their contents are those that were written here.
+    ///
+    /// INVARIANT: the nodes of all of them are found before any gets its new id: that may be the id that another of them had.
+    fn made_again(&mut self, made: &BTreeMap<FileId, Stat>) {
+        let others = made.iter().filter(|(id, stat)| **id != stat.id);
+        let nodes = others.filter_map(|(id, stat)| Some((self.names.of_file(*id)?, *stat)));
+        let nodes: BTreeMap<NodeId, Stat> = nodes.collect();
+        let is_same = |(node, stat): (&NodeId, &Stat)| {
+            self.names.node(*node).is_some_and(|known| known.stat.size == stat.size)
+        };
+        let changed: Vec<NodeId> = nodes.iter().filter(|one| !is_same(*one)).map(|(node, _)| *node).collect();
+        self.all_identified(&nodes);
+        for node in changed {
+            if !self.files.is_writing(node) {
+                self.files.doubt_contents(node);
+            }
         }
     }
 }

@@ -108,9 +108,11 @@ impl Decided {
         }
     }
 
-    /// What is to be sent again.
-    pub fn redo(&self) -> &Redo {
-        &self.redo
+    /// The machine was started once more in the midst of it: `redo`, which has learned the same changes, begins anew with what is known
+    /// from this one.
+    pub fn precedes(&self, redo: &mut Redo) {
+        let made = self.heard.as_ref().map(|heard| &heard.made);
+        redo.begins_anew_after(&self.redo, made.unwrap_or(&BTreeMap::new()));
     }
 
     /// Whether it is for the server with this boot id.
@@ -251,7 +253,9 @@ impl Bring {
     /// The connection broke, or the server's disk failed: what is to go on over another one; `None`: it begins anew there.
     pub fn broken(self) -> Option<Decided> {
         let answered = self.noted.max(self.replay.told());
-        Some(Decided { boot: self.boot, redo: self.decided?, heard: self.heard, answered, noted: None })
+        let (mut redo, sent) = (self.decided?, self.redo);
+        sent.iter().for_each(|sent| redo.is_broken(sent));
+        Some(Decided { boot: self.boot, redo, heard: self.heard, answered, noted: None })
     }
 
     /// What a client that lives is told, once all is done.

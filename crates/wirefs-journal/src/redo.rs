@@ -15,6 +15,7 @@ mod afterwards;
 mod cut;
 mod deed;
 mod names;
+mod restarted;
 mod resumed;
 
 use crate::change;
@@ -101,6 +102,12 @@ pub struct Redo {
     next: u64,
     /// What was made again, by the number under which.
     again: BTreeMap<Node, u64>,
+    /// What may have been made again over connections that broke.
+    remade: BTreeSet<Node>,
+    /// What was made again before the machine was started once more, and the id that the client knows it by.
+    renewed: BTreeMap<Node, Option<FileId>>,
+    /// So many changes of names the disk had then.
+    least: usize,
 }
 
 /// What is known of one change.
@@ -124,6 +131,9 @@ impl Redo {
             unsure: BTreeSet::new(),
             next,
             again: BTreeMap::new(),
+            remade: BTreeSet::new(),
+            renewed: BTreeMap::new(),
+            least: 0,
         }
     }
 
@@ -151,13 +161,6 @@ impl Redo {
         Ok(())
     }
 
-    /// The machine was started once more while an `earlier` one, for the same changes, sent them: what it found to be changed by somebody
-    /// else still is.
-    pub fn begins_anew_after(&mut self, earlier: &Redo) {
-        self.foreign.clone_from(&earlier.foreign);
-        self.later.clone_from(&earlier.later);
-    }
-
     /// The paths that the server is to be asked about.
     ///
     /// # Errors
@@ -182,7 +185,7 @@ impl Redo {
     /// As [`Redo::probes`].
     pub fn decide(&mut self, found: &BTreeMap<TreePath, Found>) -> Result<(), Unlike> {
         self.deeds.values_mut().for_each(|known| known.deed.settle(&self.names));
-        let cut = cut::find(&self.names, &self.steps(), found)?;
+        let cut = cut::find(&self.names, &self.steps(), found, self.least)?;
         self.cut = Some(cut);
         Ok(())
     }

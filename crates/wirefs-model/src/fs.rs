@@ -27,13 +27,15 @@ pub(crate) const COUNTED_SECS: i64 = 1 << 40;
 pub(crate) struct Fs {
     inodes: BTreeMap<Ino, Inode>,
     ticks: u64,
+    /// Numbers of inodes that were lost by a power cut: they are used again, as xfs does.
+    lost: Vec<u64>,
     /// The time that was set, and the last one that was given to anything.
     clock: Option<(Timestamp, Timestamp)>,
 }
 
 impl Fs {
     pub(crate) fn new() -> Fs {
-        let mut fs = Fs { inodes: BTreeMap::new(), ticks: 0, clock: None };
+        let mut fs = Fs { inodes: BTreeMap::new(), ticks: 0, lost: Vec::new(), clock: None };
         let entries = BTreeMap::new();
         fs.add(Body::Directory { entries, parent: ROOT }, &New::of(Kind::Directory, 0o755));
         if let Some(root) = fs.inodes.get_mut(&ROOT) {
@@ -68,9 +70,9 @@ impl Fs {
     }
 
     fn add(&mut self, body: Body, new: &New) -> Ino {
-        // The counter is also the source of inode numbers: never used twice. The root's is the first.
+        // The counter is also the source of inode numbers. The root's is the first.
         let now = self.now();
-        let ino = Ino(self.ticks);
+        let ino = Ino(self.lost.pop().unwrap_or(self.ticks));
         let inode = Inode {
             body,
             mode: new.mode & 0o7777,

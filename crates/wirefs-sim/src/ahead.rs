@@ -90,6 +90,12 @@ impl Ahead {
         if let Some(journal) = &mut self.journal {
             journal.is_torn |= is_under_way || is_broken;
         }
+        self.is_torn_for_dead();
+    }
+
+    /// The same, where only a mount that died cannot go on with it.
+    pub(crate) fn is_torn_for_dead(&mut self) {
+        let is_under_way = self.bringing.as_ref().is_some_and(Bringing::is_again);
         if let Some(left) = &mut self.left {
             left.is_torn |= is_under_way || left.decided.is_some();
         }

@@ -2,6 +2,7 @@
 
 use super::Ahead;
 use crate::core::Client;
+use crate::present::ino_of;
 use std::collections::{BTreeMap, VecDeque};
 use wirefs_cache::NodeId;
 use wirefs_op::{FileId, Kind, Stat, Timestamp};
@@ -44,21 +45,41 @@ fn shown<T: PartialEq>((real, shown): (T, T), is: T) -> T {
 #[derive(Debug, Default)]
 pub(super) struct Shown {
     told: BTreeMap<FileId, Told>,
+    /// The inode numbers that they are shown by.
+    inos: BTreeMap<u64, FileId>,
     /// The first was told first.
     order: VecDeque<FileId>,
 }
 
 impl Shown {
     fn tell(&mut self, id: FileId, told: Told) {
-        if self.told.insert(id, told).is_none() {
+        let is_new = !self.told.contains_key(&id);
+        self.forget(id);
+        self.inos.insert(told.ino, id);
+        self.told.insert(id, told);
+        if is_new {
             self.order.push_back(id);
             if self.order.len() > TOLD_MAX
                 && let Some(oldest) = self.order.pop_front()
             {
-                self.told.remove(&oldest);
+                self.forget(oldest);
             }
         }
     }
+
+    /// The object is no longer shown as another one than it is.
+    fn forget(&mut self, id: FileId) {
+        if let Some(told) = self.told.remove(&id)
+            && self.inos.get(&told.ino) == Some(&id)
+        {
+            self.inos.remove(&told.ino);
+        }
+    }
+}
+
+/// An inode number for an object whose own one another object is shown by: outside the numbers that file systems use.
+fn other_ino(id: FileId) -> u64 {
+    ino_of(id) ^ (1 << 61) ^ (u64::from(id.generation) << 28)
 }
 
 impl Ahead {
@@ -75,9 +96,10 @@ impl Ahead {
         })
     }
 
-    /// The inode number that it was shown by.
+    /// The inode number that it was shown by; another one than its own too where that is another object's here.
     pub(crate) fn shown_ino(&self, id: FileId) -> Option<u64> {
-        self.shown.told.get(&id).map(|told| told.ino)
+        let is_taken = || self.shown.inos.contains_key(&ino_of(id));
+        self.shown.told.get(&id).map(|told| told.ino).or_else(|| is_taken().then(|| other_ino(id)))
     }
 }
 
@@ -101,13 +123,29 @@ impl Client {
 
     /// The object that the node stands for has this number at the server.
     pub(crate) fn identified(&mut self, node: NodeId, stat: &Stat) {
-        let Some(before) = self.names.node(node).map(|known| known.stat) else { return };
-        let ino = self.present(&before).id.ino;
-        self.ahead.shown.tell(stat.id, Told::of(ino, stat, &before));
-        self.names.identified(node, stat.id);
-        self.files.identified(node, before.version, stat.version);
-        for (dir, name) in self.names.links(node) {
-            self.directories.identified(dir, &name, before.id, stat.id);
+        self.all_identified(&BTreeMap::from([(node, *stat)]));
+    }
+
+    /// The same of several, whose new ids may be those that others of them had.
+    pub(crate) fn all_identified(&mut self, nodes: &BTreeMap<NodeId, Stat>) {
+        let known = nodes.iter().filter_map(|(node, stat)| {
+            let before = self.names.node(*node)?.stat;
+            Some((*node, before, self.present(&before).id.ino, *stat))
+        });
+        let known: Vec<(NodeId, Stat, u64, Stat)> = known.collect();
+        for (_, before, ..) in &known {
+            self.ahead.shown.forget(before.id);
+        }
+        for (node, before, ino, stat) in known {
+            self.ahead.shown.tell(stat.id, Told::of(ino, &stat, &before));
+            self.names.identified(node, stat.id);
+            self.files.identified(node, before.version, stat.version);
+            for (dir, name) in self.names.links(node) {
+                self.directories.identified(dir, &name, before.id, stat.id);
+            }
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

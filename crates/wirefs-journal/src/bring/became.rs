@@ -37,7 +37,7 @@ pub(super) struct Heard {
     /// By the numbers that the changes have in the journal.
     replies: BTreeMap<u64, Reply>,
     /// What each of them has made.
-    made: BTreeMap<u64, FileId>,
+    pub(super) made: BTreeMap<u64, FileId>,
     /// Those that are kept aside.
     pub(super) aside: BTreeSet<u64>,
     /// All changes that were sent under lower numbers than this are answered, and that is heard.
@@ -69,7 +69,7 @@ impl Heard {
 
     /// Where the objects are of which the client is told something.
     pub(super) fn paths(&self, redo: &Redo) -> BTreeSet<TreePath> {
-        let numbers = self.made.keys().copied().chain(redo.known_from(self.from));
+        let numbers = self.made.keys().copied().chain(redo.known_from(self.from)).chain(redo.renewed());
         numbers.filter_map(|number| redo.path_of(number)).collect()
     }
 
@@ -81,8 +81,8 @@ impl Heard {
     fn made_again(&self, redo: &Redo, stats: &BTreeMap<TreePath, Stat>) -> BTreeMap<FileId, Stat> {
         let mut made = BTreeMap::new();
         let told = self.made.iter().map(|(number, id)| (*number, Some(*id)));
-        let waited_for = redo.known_from(self.from).map(|number| (number, redo.id_of(number)));
-        for (number, id) in waited_for.chain(told) {
+        let others = redo.known_from(self.from).chain(redo.renewed());
+        for (number, id) in others.map(|number| (number, redo.id_of(number))).chain(told) {
             let found = redo.path_of(number).and_then(|path| stats.get(&path));
             let Some(stat) = found.filter(|stat| Some(stat.id) == id) else { continue };
             let unleased = stat.unleased();

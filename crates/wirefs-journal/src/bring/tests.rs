@@ -164,7 +164,7 @@ fn objects_that_others_changed_before_a_second_power_cut_are_left_alone() {
     };
     let (mut earlier, mut redo) = (learned(), learned());
     assert!(is_left_alone(&mut earlier, 4));
-    redo.begins_anew_after(&earlier);
+    redo.begins_anew_after(&earlier, &BTreeMap::new());
     // Own changes may be as late by then.
     assert!(is_left_alone(&mut redo, 6) && !is_left_alone(&mut learned(), 6));
 }

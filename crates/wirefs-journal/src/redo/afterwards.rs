@@ -31,7 +31,13 @@ impl Redo {
     pub fn known_as(&self, number: u64) -> Vec<FileId> {
         let made = self.deeds.get(&number).and_then(|known| known.deed.makes);
         let Some(node) = made else { return Vec::new() };
-        self.names.id(node).into_iter().chain([FileId::provisional(number)]).collect()
+        let told = self.renewed.get(&node).copied().flatten();
+        self.names.id(node).into_iter().chain(told).chain([FileId::provisional(number)]).collect()
+    }
+
+    /// The changes that made what an earlier redo made again.
+    pub fn renewed(&self) -> impl Iterator<Item = u64> + '_ {
+        self.renewed.keys().filter_map(|node| self.names.of(*node).made)
     }
 
     fn object_of(&self, number: u64) -> Option<Node> {

@@ -158,9 +158,16 @@ fn ids(
     Some(ids)
 }
 
+/// The moment, after the first `least` changes of names or later.
+///
 /// # Errors
 /// No moment fits.
-pub(super) fn find(names: &Names, steps: &[&Deed], found: &BTreeMap<TreePath, Found>) -> Result<Cut, Unlike> {
+pub(super) fn find(
+    names: &Names,
+    steps: &[&Deed],
+    found: &BTreeMap<TreePath, Found>,
+    least: usize,
+) -> Result<Cut, Unlike> {
     let keys = keys(steps);
     let mut state = names.first.clone();
     let all = |state: &State| -> BTreeSet<Key> {
@@ -174,7 +181,7 @@ pub(super) fn find(names: &Names, steps: &[&Deed], found: &BTreeMap<TreePath, Fo
         fitting.extend(ids.map(|ids| Fitting { step, state: state.clone(), ids }));
         if taken > MOMENTS_MAX { Err(Unlike::Large) } else { Ok(()) }
     };
-    if wrong.is_empty() {
+    if wrong.is_empty() && least == 0 {
         look(0, &state)?;
     }
     for (index, deed) in steps.iter().enumerate() {
@@ -191,7 +198,7 @@ pub(super) fn find(names: &Names, steps: &[&Deed], found: &BTreeMap<TreePath, Fo
                 }
             }
         }
-        if wrong.is_empty() {
+        if wrong.is_empty() && index + 1 >= least {
             look(index + 1, &state)?;
         }
     }

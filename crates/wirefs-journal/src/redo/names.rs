@@ -138,6 +138,15 @@ impl Names {
         }
     }
 
+    /// The object was made again, and has this id if that is known. What the changes call by the former one is still this object.
+    pub(super) fn renew(&mut self, node: Node, id: Option<FileId>) {
+        let node = self.same(node);
+        if let Some(object) = self.objects.get_mut(node.0) {
+            (object.id, object.is_new) = (id, true);
+        }
+        self.by_id.extend(id.map(|id| (id, node)));
+    }
+
     /// The object that a node stands for, once two of them turned out to be one file.
     pub(super) fn same(&self, node: Node) -> Node {
         let mut at = node;
@@ -168,7 +177,9 @@ impl Names {
     /// Whether an object may have this id at the server: it has, or it is older than the changes and so is what is known by the id.
     /// A file may have had several names before the first change.
     pub(super) fn may_be(&self, node: Node, id: FileId) -> bool {
-        match (self.id(node), self.by_id(id)) {
+        // What was made again does not have its former id any more, and something else may have it.
+        let has_it = self.by_id(id).filter(|known| self.id(*known) == Some(id));
+        match (self.id(node), has_it) {
             (Some(known), _) => known == id,
             (None, None) => true,
             (None, Some(known)) => self.may_be_one(node, known),

@@ -33,7 +33,7 @@ use programs::{Program, Programs};
 const CUTS: u64 = 3;
 /// The cases that are part of every run. Each becomes `true` with the change that mends it; until then `make power HARD=links,busy` runs
 /// them too.
-const MENDED: Cases = Cases { links: false, busy: false };
+const MENDED: Cases = Cases { links: true, busy: false };
 /// How long callers wait for a server: longer than any test.
 const OPTIONS: [&str; 3] = ["--journal", "--deadline", "300s"];
 /// The contents of these files depend on inodes, times, or the order of pages.
@@ -47,11 +47,12 @@ fn setting(name: &str, default: u64) -> u64 {
 /// Cases in which a mount does not come through a power cut yet.
 #[derive(Clone, Copy, Debug)]
 struct Cases {
-    /// A storm makes hard links. Where files have several names a mount gives nearly all unsynced changes up.
+    /// A storm makes hard links.
     links: bool,
-    /// Changes are under way at the cut, and it may come twice. A mount fails an append with EIO that was under way, as it does not know
-    /// whether the disk has it. It gives the changes of a file up where the disk has one whose reply was lost, as it takes it for one of
-    /// another program. Without this case the program rests at the cut, and has all replies; the disk still lacks what was not synced.
+    /// Changes are under way at the cut, and it may come twice. Two faults are left, both seen once in 1,000 cuts or less, where the second cut
+    /// comes while the mount sends changes again. A call fails with ESTALE or ENOENT: storm on ext4, seed 36. The disk has an older state of
+    /// a file than an `fsync` acknowledged until the mount is done: sqlite on xfs, seed 13. Without this case the program rests at the cut,
+    /// and has all replies; the disk still lacks what was not synced.
     busy: bool,
 }
 

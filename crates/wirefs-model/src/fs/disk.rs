@@ -2,7 +2,7 @@
 //! contents and attributes of files in any.
 
 use super::{Body, Fs, Ino};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// All states since the last that the disk has whole.
 #[derive(Clone, Debug)]
@@ -46,7 +46,7 @@ impl Disk {
         let at = pick(self.names, self.states.len());
         let (Some(names), Some(now)) = (self.states.get(at), self.states.last()) else { return Fs::new() };
         let mut fs = names.clone();
-        // Times and numbers are not used twice.
+        // Times are not used twice. Numbers of inodes are, in any order.
         (fs.ticks, fs.clock) = (now.ticks + 1, now.clock);
         for (ino, inode) in &mut fs.inodes {
             inode.holds = 0;
@@ -63,6 +63,11 @@ impl Disk {
                 *inode = chosen.clone();
                 (inode.nlink, inode.holds) = (nlink, 0);
             }
+        }
+        let made = self.states.iter().skip(at).flat_map(|state| state.inodes.keys()).map(|ino| ino.0);
+        fs.lost.extend(made.filter(|ino| *ino > names.ticks).collect::<BTreeSet<u64>>());
+        for left in (1..fs.lost.len()).rev() {
+            fs.lost.swap(left, (choose(left as u64 + 1) as usize).min(left));
         }
         fs.inodes.retain(|ino, inode| inode.nlink > 0 || *ino == super::ROOT);
         fs

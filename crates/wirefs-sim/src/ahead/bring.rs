@@ -119,7 +119,7 @@ impl World {
             elsewhere => {
                 let (mut redo, seen) = learned(journal, root, Some(begun.end))?;
                 if let Some(elsewhere) = &elsewhere {
-                    redo.begins_anew_after(elsewhere.redo());
+                    elsewhere.precedes(&mut redo);
                 }
                 begun.decided = elsewhere;
                 self.record.redone_live += 1;

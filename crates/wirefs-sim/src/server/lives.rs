@@ -47,7 +47,7 @@ impl World {
         let tree = self.server.tree.after_power_cut(self.server.boot, &mut |bound| dice.below(bound));
         self.server.tree = tree;
         ahead.past.server_lost_power();
-        ahead.is_torn();
+        ahead.is_torn_for_dead();
         self.record.server_power_cuts += 1;
     }
 

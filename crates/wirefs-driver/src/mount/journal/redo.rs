@@ -87,7 +87,7 @@ impl Journal {
             None => {
                 let mut redo = again::learned(left, header.root, begun.end)?;
                 if let Some(elsewhere) = &elsewhere {
-                    redo.begins_anew_after(elsewhere.redo());
+                    elsewhere.precedes(&mut redo);
                 }
                 Bring::again(redo, left.survey.seen, terms, Some(begun.answered))?
             }
