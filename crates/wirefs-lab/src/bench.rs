@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::error::LabError;
 use crate::profile::LinkProfile;
@@ -55,6 +55,8 @@ pub struct Plan {
     pub pauses: bool,
     /// A step that takes longer is stopped, and reported as such.
     pub limit: Duration,
+    /// How long the trees of a run are left alone before they are mounted.
+    pub rest: Duration,
     /// The `wirefs` program.
     pub wirefs: PathBuf,
     /// The `wirefs-lab` program, which runs the workloads.
@@ -98,29 +100,50 @@ impl Plan {
         for rtt in &self.rtts {
             let scene = Scene::new(self, *rtt)?;
             for _ in 0..self.runs {
-                for (workload, peer) in
-                    self.workloads.iter().flat_map(|w| self.peers.iter().map(move |p| (*w, *p)))
-                {
-                    self.run_one(&scene, workload, peer, &mut samples, tell)?;
+                for turn in self.prepare(*rtt, &samples, tell)? {
+                    self.run_one(&scene, turn, &mut samples, tell)?;
                 }
             }
         }
         Ok(samples)
     }
 
+    /// Makes what one run of each workload on each peer is measured on, and leaves it alone for a while.
+    fn prepare(
+        &self,
+        rtt: Duration,
+        samples: &Samples,
+        tell: &mut dyn FnMut(&str),
+    ) -> Result<Vec<Turn>, LabError> {
+        let pairs =
+            self.workloads.iter().flat_map(|workload| self.peers.iter().map(move |peer| (*workload, *peer)));
+        let mut prepared = Vec::new();
+        for (workload, peer) in pairs {
+            let is_needed = peer != Peer::Bare && !self.steps(rtt, workload, peer, samples).is_empty();
+            let grounds = is_needed.then(|| Grounds::new(self, workload)).transpose()?;
+            prepared.push(Turn { workload, peer, grounds });
+        }
+        if self.peers.iter().any(|peer| peer.is_wirefs()) && !self.rest.is_zero() {
+            tell(&format!("the trees rest for {} s", self.rest.as_secs()));
+            let until = Instant::now() + self.rest;
+            while Instant::now() < until && !self.stop.load(Ordering::Relaxed) {
+                thread::sleep(
+                    Duration::from_millis(200).min(until.saturating_duration_since(Instant::now())),
+                );
+            }
+        }
+        if self.stop.load(Ordering::Relaxed) { Err(LabError::Interrupted) } else { Ok(prepared) }
+    }
+
     /// Runs one workload on one peer, once.
     fn run_one(
         &self,
         scene: &Scene<'_>,
-        workload: &'static Workload,
-        peer: Peer,
+        Turn { workload, peer, grounds }: Turn,
         samples: &mut Samples,
         tell: &mut dyn FnMut(&str),
     ) -> Result<(), LabError> {
-        let steps = workload.steps.iter().filter(|step| self.takes(step, peer));
-        // One that was stopped at the limit would be again.
-        let steps: Vec<&'static Step> =
-            steps.take_while(|step| !samples.was_stopped(scene.rtt(), workload, step, peer)).collect();
+        let steps = self.steps(scene.rtt(), workload, peer, samples);
         let mut record = |step: &'static Step, outcome: Outcome| {
             tell(&format!(
                 "{} ms  {} {}  {}: {outcome}",
@@ -141,10 +164,7 @@ impl Plan {
             }
             return Ok(());
         }
-        if steps.is_empty() {
-            return Ok(());
-        }
-        let grounds = Grounds::new(self, workload)?;
+        let Some(grounds) = grounds.filter(|_| !steps.is_empty()) else { return Ok(()) };
         let mut mount = scene.mount(peer, &grounds.export)?;
         for (nth, step) in steps.into_iter().enumerate() {
             if nth > 0 && step.start == Start::Cold {
@@ -172,6 +192,18 @@ impl Plan {
             }
         }
         Ok(())
+    }
+
+    /// What is done of a workload: up to a step that was stopped at the limit, which would be again.
+    fn steps(
+        &self,
+        rtt: Duration,
+        workload: &'static Workload,
+        peer: Peer,
+        samples: &Samples,
+    ) -> Vec<&'static Step> {
+        let steps = workload.steps.iter().filter(|step| self.takes(step, peer));
+        steps.take_while(|step| !samples.was_stopped(rtt, workload, step, peer)).collect()
     }
 
     fn takes(&self, step: &Step, peer: Peer) -> bool {
@@ -213,6 +245,13 @@ struct Grounds {
     /// The client's own.
     local: PathBuf,
     may_stay: bool,
+}
+
+/// One workload on one peer, and what it is measured on where anything is.
+struct Turn {
+    workload: &'static Workload,
+    peer: Peer,
+    grounds: Option<Grounds>,
 }
 
 impl Grounds {

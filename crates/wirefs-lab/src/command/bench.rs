@@ -45,6 +45,10 @@ pub(crate) struct BenchArguments {
     /// A step that takes longer is stopped and shown as such.
     #[arg(long, value_name = "TIME", default_value = "10min", value_parser = units::duration)]
     limit: Duration,
+    /// How long the trees of a run are left alone before they are mounted: where programs at the server were at work in the last minute,
+    /// a mount waits for the server at exclusive creations (S-153).
+    #[arg(long, value_name = "TIME", default_value = "61s", value_parser = units::duration)]
+    rest: Duration,
     /// The wirefs program; without it, the one beside this program.
     #[arg(long, value_name = "PROGRAM")]
     wirefs: Option<PathBuf>,
@@ -117,6 +121,7 @@ fn plan(arguments: &BenchArguments) -> anyhow::Result<Plan> {
         scale: Scale::of(arguments.short, arguments.bulk),
         pauses: !arguments.short,
         limit: arguments.limit,
+        rest: arguments.rest,
         wirefs: arguments.wirefs.clone().unwrap_or(beside),
         wirefs_lab: this,
         scratch: env::temp_dir().join(format!("wirefs-lab-bench-{}", std::process::id())),

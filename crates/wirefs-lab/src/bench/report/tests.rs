@@ -16,6 +16,7 @@ fn plan() -> Plan {
         scale: Scale::FULL,
         short: false,
         pauses: true,
+        rest: Duration::ZERO,
         limit: Duration::from_secs(600),
         wirefs: PathBuf::new(),
         wirefs_lab: PathBuf::new(),
