@@ -96,7 +96,7 @@ pub enum Lane {
     Data(DataKey),
 }
 
-/// What is known of a change beside its message.
+/// Facts about a change that its message does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Said {
     /// It refused it.

@@ -102,9 +102,9 @@ pub struct Redo {
     next: u64,
     /// What was made again, by the number under which.
     again: BTreeMap<Node, u64>,
-    /// What may have been made again over connections that broke.
+    /// Objects that may have been made again over connections that broke.
     remade: BTreeSet<Node>,
-    /// What was made again before the machine was started once more, and the id that the client knows it by.
+    /// Objects that were made again before the machine was started once more, and the ids that the client knows them by.
     renewed: BTreeMap<Node, Option<FileId>>,
     /// So many changes of names the disk had then.
     least: usize,

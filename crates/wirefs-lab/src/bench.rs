@@ -194,7 +194,7 @@ impl Plan {
         Ok(())
     }
 
-    /// What is done of a workload: up to a step that was stopped at the limit, which would be again.
+    /// The steps of a workload that are done: up to one that was stopped at the limit, which would be again.
     fn steps(
         &self,
         rtt: Duration,

@@ -31,7 +31,7 @@ pub(crate) fn run(arguments: &arguments::Status) -> Result<()> {
 
 fn one(path: &std::path::Path, json: bool) -> Result<()> {
     if let Some(place) = mountpoint::resolve(path).ok().and_then(|resolved| Place::of(&resolved)) {
-        say!("{}", place.told(json)?);
+        say!("{}", place.shown(json)?);
         return Ok(());
     }
     let mut line = connect(path)?;
@@ -115,8 +115,8 @@ impl Place {
         })
     }
 
-    /// What the node says of it.
-    fn told(&self, json: bool) -> Result<String> {
+    /// The node's account of it.
+    fn shown(&self, json: bool) -> Result<String> {
         match self {
             Place::Nodes => crate::node::list::of_all(json),
             Place::Node(name) => crate::node::list::of_one(name, json),

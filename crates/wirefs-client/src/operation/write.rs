@@ -221,7 +221,7 @@ pub(crate) fn kills_privileges(client: &mut Client, caller: Caller, node: NodeId
     true
 }
 
-/// What is to become of a write: as in [`Writing`].
+/// How a write is sent and answered: the fields of [`Writing`] that its caller decides.
 #[derive(Clone, Copy, Debug, Default)]
 struct How {
     waits: Option<(CallId, u32)>,

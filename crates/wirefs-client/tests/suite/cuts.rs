@@ -290,7 +290,7 @@ fn an_error_is_not_taken_by_an_fsync_whose_caller_has_gone() {
     assert_eq!(alone.answer(again), Some(&Answer::Fail(Errno::NoSpace)));
 }
 
-/// What becomes of a change that cannot be done twice and whose reply was lost, by the next server's boot id, what that one says of the
+/// The fate of a change that cannot be done twice and whose reply was lost, by the next server's boot id, what that one says of the
 /// ledger, and whether it has the session: sent again, or given up since its outcome is unknown.
 fn is_sent_again(boot: u64, ledger: u64, resumed: bool) -> bool {
     let mut alone = Alone::new();

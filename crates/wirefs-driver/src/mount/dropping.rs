@@ -1,4 +1,4 @@
-//! What the kernel drops before a call is answered, and the directories whose readers are waited for, in two threads of their own: the queue
+//! Pages and attributes that the kernel drops before a call is answered, and directories whose readers are waited for, in two threads: the queue
 //! of what else the kernel is to forget waits for calls as these, and frames wait for that.
 //!
 //! A call whose answer waits until the kernel has dropped attributes and pages of the file that the call is about, or, for a readdir, what
@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use wirefs_client::call::{Answer, CallId, Invalidate, NodeId};
 
-/// What the kernel drops, which is no name, and who is answered then.
+/// Pages, attributes or a listing that the kernel is to drop, and the call that is answered then.
 pub(super) struct Dropped {
     pub(super) what: Invalidate,
     pub(super) call: CallId,

@@ -18,10 +18,10 @@ const ENDING_MAX: Duration = Duration::from_secs(30);
 const UNNOTICED_MAX: Duration = Duration::from_secs(5);
 /// How often it is looked whether it has ended.
 const LOOK_EACH: Duration = Duration::from_millis(5);
-/// What one that is ending says.
+/// The words of a mount that is ending.
 const ENDING: &str = "ending";
 
-/// What a mount notes in its directories, for the next one.
+/// Notes of a mount in its directories, for the next one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Holder {
     /// It is this mount.

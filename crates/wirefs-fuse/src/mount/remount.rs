@@ -40,7 +40,7 @@ pub enum RemountError {
     Failed {
         /// The mountpoint.
         mountpoint: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
 }

@@ -46,7 +46,7 @@ pub(super) trait News: Send + 'static {
     fn round(&mut self, telling: &mut Telling<'_>) -> Result<Rest, Errno>;
 }
 
-/// What is asked of the thread.
+/// Requests to the thread.
 #[derive(Debug, Default)]
 struct Asked {
     /// To end.

@@ -62,7 +62,7 @@ fn a_set_group_id_directory_hands_on_its_group() {
     assert_eq!(file.stat.unwrap().mode, 0o2755);
 }
 
-/// What the kernel asks for at `creat(2)` by an ordinary user: it does not know whether the file is there.
+/// The kernel's request for `creat(2)` by an ordinary user: it does not know whether the file is there.
 // S-18
 #[test]
 fn a_new_file_keeps_the_set_id_bits_that_an_old_one_loses_when_it_is_cut() {

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 /// Room for all that is done, and far more than a lone mount wants to find free.
 const BYTES: u64 = 1 << 30;
 
-/// What is on the disk.
+/// The disk's contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FileSystem {
     Ext4,

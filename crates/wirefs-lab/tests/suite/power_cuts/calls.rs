@@ -109,7 +109,7 @@ impl Open {
 }
 
 /// An error, with the system call that gave it.
-fn told<T>(call: &str, done: io::Result<T>) -> io::Result<T> {
+fn named<T>(call: &str, done: io::Result<T>) -> io::Result<T> {
     done.map_err(|error| io::Error::new(error.kind(), format!("{call}: {error}")))
 }
 
@@ -125,9 +125,9 @@ fn apply(call: &Call, root: &Path) -> io::Result<()> {
             OpenOptions::new().write(true).open(at(name))?.write_all_at(&text.0, *offset)
         }
         Call::Append(name, text) => {
-            let mut file = told("open", OpenOptions::new().append(true).open(at(name)))?;
-            told("write", file.write_all(&text.0))?;
-            told("close", close(file))
+            let mut file = named("open", OpenOptions::new().append(true).open(at(name)))?;
+            named("write", file.write_all(&text.0))?;
+            named("close", close(file))
         }
         Call::Truncate(name, size) => {
             let file = OpenOptions::new().write(true).open(at(name))?;

@@ -39,7 +39,7 @@ impl std::fmt::Debug for Change {
     }
 }
 
-/// What is at a path: kind, permissions, links, contents, the attribute, and the first path of the same object.
+/// The object at a path: kind, permissions, links, contents, the attribute, and the first path of the same object.
 type Seen = (Kind, u32, u32, Bytes, Bytes, String);
 
 pub(super) struct World {
