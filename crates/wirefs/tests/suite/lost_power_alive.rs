@@ -11,10 +11,11 @@ use crate::world::{Ran, Server, World, wait_for};
 use rustix::process::Signal;
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write as _};
+use std::io::Write as _;
+use std::ops::Range;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::Path;
-use std::thread;
+use std::process::{Command, Stdio};
 
 /// Worlds that are made anew where the mount had the server's disk asked for before it was killed.
 const TRIES: usize = 10;
@@ -149,45 +150,56 @@ fn a_database_is_there_again_with_all_rows_and_what_only_ordered_them_leaves_not
     assert_eq!(quarantine(&world), "[]");
 }
 
-/// Changes that fail, or leave something else, when they are done twice.
-fn round(dir: &Path, number: usize) -> io::Result<()> {
-    let at = |name: &str| dir.join(format!("{name}{number}"));
-    let step = |what: &str, done: io::Result<()>| {
-        done.map_err(|error| io::Error::new(error.kind(), format!("{what} of round {number}: {error}")))
-    };
-    step("mkdir", fs::create_dir(at("dir")))?;
-    step("write", fs::write(at("new"), format!("text {number}")))?;
-    step("rename", fs::rename(at("new"), at("dir").join("moved")))?;
-    if number.is_multiple_of(3) {
-        step("the last unlink", fs::remove_file(at("dir").join("moved")))?;
-        step("rmdir", fs::remove_dir(at("dir")))?;
-    }
-    Ok(())
+/// Rounds of changes that fail, or leave something else, when they are done twice: from the first argument up to the second.
+///
+/// They are a process of its own. A thread of the tests that has a file of the mount open while the server is down would keep the server from
+/// being started: the child of the tests closes the file before it runs another program, and waits there for the thread's write.
+const ROUNDS: &str = r#"
+set -e
+number=$1
+while [ "$number" -lt "$2" ]; do
+    mkdir "dir$number"
+    printf 'text %s' "$number" > "new$number"
+    mv -T "new$number" "dir$number/moved"
+    if [ $((number % 3)) = 0 ]; then
+        rm "dir$number/moved"
+        rmdir "dir$number"
+    fi
+    number=$((number + 1))
+done
+"#;
+
+/// A program that makes these rounds in a directory.
+fn rounds(world: &World, dir: &Path, numbers: Range<usize>) -> Command {
+    let mut command = world.command("sh");
+    let (first, end) = (numbers.start.to_string(), numbers.end.to_string());
+    command.args(["-c", ROUNDS, "rounds", &first, &end]).current_dir(dir);
+    command
 }
 
 // S-92
 #[test]
 fn changes_that_were_under_way_are_done_once_and_their_programs_see_a_pause() {
-    const ROUNDS: usize = 60;
+    const LAST: usize = 60;
     let (world, server) = synced();
-    let mount = world.path("mnt");
-    fs::create_dir(mount.join("d")).unwrap();
-    (0..10).for_each(|number| round(&mount.join("d"), number).unwrap());
+    let dir = world.path("mnt/d");
+    fs::create_dir(&dir).unwrap();
+    Ran::of(&mut rounds(&world, &dir, 0..10)).succeeds();
     wait_for("the answers", || world.status()["journal"]["unanswered_changes"] == 0);
     // From here on no change is answered.
     server.kill(Signal::STOP);
-    (10..20).for_each(|number| round(&mount.join("d"), number).unwrap());
-    let rest = mount.join("d");
-    let program = thread::spawn(move || (20..ROUNDS).try_for_each(|number| round(&rest, number)));
+    Ran::of(&mut rounds(&world, &dir, 10..20)).succeeds();
+    let program = rounds(&world, &dir, 20..LAST).stderr(Stdio::piped()).spawn().unwrap();
     let is_lost = changes(&world) > 60;
     // Where the disk was asked for meanwhile it has all that was answered, and nothing is lost.
     lose(&world, server, if is_lost { &["d"] } else { &[] });
     let _server = started_again(&world);
-    program.join().unwrap().unwrap();
-    let seen = contents(&mount);
+    let ended = program.wait_with_output().unwrap();
+    assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+    let seen = contents(&world.path("mnt"));
     umount(&world);
     assert_eq!(contents(&world.path("export")), seen);
-    for number in 0..ROUNDS {
+    for number in 0..LAST {
         let moved = seen.get(&format!("d/dir{number}/moved")).map(String::as_str);
         let text = format!("text {number}");
         assert_eq!(moved, (!number.is_multiple_of(3)).then_some(text.as_str()), "{number}");
