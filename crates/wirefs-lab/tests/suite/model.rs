@@ -19,7 +19,15 @@ fn check_abilities(mount: &Path) {
     assert!(here.xattrs && here.punches && here.zeroes && here.exchanges, "{here:?}");
 }
 
-fn agrees(name: &str, mounts: &[&str], used: usize, options: &[&str]) {
+/// Who changes the tree by turns, beside the first mount.
+#[derive(Clone, Copy)]
+enum Beside {
+    Nobody,
+    SecondMount,
+    ProgramsAtTheServer,
+}
+
+fn agrees(name: &str, mounts: &[&str], beside: Beside, options: &[&str]) {
     let site = Site::unix(name);
     for seed in SEEDS {
         // Each seed begins in an empty export.
@@ -28,31 +36,43 @@ fn agrees(name: &str, mounts: &[&str], used: usize, options: &[&str]) {
         site.kill_server();
         site.start_server();
         let mounted: Vec<PathBuf> = mounts.iter().map(|mount| site.mount(mount, options)).collect();
-        let paths: Vec<&Path> = mounted.iter().map(PathBuf::as_path).collect();
-        check_abilities(paths[0]);
-        run_posix(seed, OPERATIONS, &paths[..used]).unwrap_or_else(|mismatch| panic!("{mismatch}"));
+        let export = site.export();
+        let second = match beside {
+            Beside::Nobody => None,
+            Beside::SecondMount => Some(mounted[1].as_path()),
+            Beside::ProgramsAtTheServer => Some(Path::new(&export)),
+        };
+        let worlds: Vec<&Path> = std::iter::once(mounted[0].as_path()).chain(second).collect();
+        check_abilities(worlds[0]);
+        run_posix(seed, OPERATIONS, &worlds).unwrap_or_else(|mismatch| panic!("{mismatch}"));
         mounted.iter().for_each(|mount| site.unmount(mount));
     }
 }
 
 #[test]
 fn two_strict_mounts_of_one_export_do_as_the_model() {
-    agrees("model-strict", &["a", "b"], 2, &["--mode", "strict"]);
+    agrees("model-strict", &["a", "b"], Beside::SecondMount, &["--mode", "strict"]);
+}
+
+// S-3
+#[test]
+fn a_strict_mount_beside_programs_at_the_server_does_as_the_model() {
+    agrees("model-outside", &["a"], Beside::ProgramsAtTheServer, &["--mode", "strict"]);
 }
 
 #[test]
 fn a_mount_with_a_window_does_as_the_model() {
-    agrees("model-window", &["a"], 1, &["--mode", "window"]);
+    agrees("model-window", &["a"], Beside::Nobody, &["--mode", "window"]);
 }
 
 /// What one writes the other sees when it is at the server, so the second mount looks on.
 #[test]
 fn a_mount_with_leases_beside_another_one_does_as_the_model() {
-    agrees("model-lease", &["a", "b"], 1, &["--mode", "lease"]);
+    agrees("model-lease", &["a", "b"], Beside::Nobody, &["--mode", "lease"]);
 }
 
 /// Alone, it answers before the server has the changes.
 #[test]
 fn a_lone_mount_with_leases_does_as_the_model() {
-    agrees("model-lone", &["a"], 1, &[]);
+    agrees("model-lone", &["a"], Beside::Nobody, &[]);
 }
