@@ -83,7 +83,10 @@ pub(crate) fn start(
         return Ok(());
     }
     take_in(client, cached)?;
-    let background = client.config.mode.publish.is_behind() && !how.sync && !how.direct;
+    // Pages that a mapping of the file changed are sent through any open file, one that passes the pages too. They must not be dropped before
+    // this is answered: the kernel waits for the answer to drop them.
+    let passes_pages = how.direct && !cached;
+    let background = client.config.mode.publish.is_behind() && !how.sync && !passes_pages;
     let append = how.append && !cached;
     let count = data.len() as u32;
     if data.is_empty() {
@@ -117,7 +120,7 @@ pub(crate) fn start(
             .and_if(how.sync && end == data.len(), PutMode::SYNC)
             .and_if(kill_privileges, PutMode::KILL_PRIVILEGES);
         let number = client.requests.next_number();
-        let how = How { waits, is_ahead, passes_pages: how.direct };
+        let how = How { waits, is_ahead, passes_pages };
         send(client, node, target.clone(), mode, offset + at as u64, piece, how);
         if let Some(start) = expected {
             is_expected(client, node, number, (start + at as u64, start + end as u64));

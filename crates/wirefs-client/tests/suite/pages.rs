@@ -4,7 +4,7 @@ use crate::config;
 use crate::deeds::{READ, READ_WRITE, data, handle, write};
 use crate::world::{Delays, STEADY, World};
 use std::time::Duration;
-use wirefs_client::call::{Answer, Call, Handle, Invalidate, NodeId, OpenHow, PageCache, ROOT};
+use wirefs_client::call::{Answer, Call, Handle, Invalidate, NodeId, OpenHow, PageCache, ROOT, WriteData};
 
 /// Client 0 has a file open and its pages in its kernel.
 fn with_pages(world: &mut World) -> (NodeId, Handle) {
@@ -75,4 +75,24 @@ fn a_direct_write_is_answered_once_the_kernel_has_dropped_the_pages_that_it_read
     assert_eq!(world.ask(0, write(node, direct, 4, b"new")), Answer::Count(3));
     let pages = Invalidate::Node { node, offset: 4, length: 3 };
     assert!(world.seats[0].invalidated.contains(&pages), "{:?}", world.seats[0].invalidated);
+}
+
+/// The kernel sends pages that a mapping changed through any file that is open for writing, and drops a page only once its writeback is
+/// answered: `fuse_reverse_inval_inode` waits for that.
+#[test]
+fn the_writeback_of_pages_through_a_direct_file_is_answered_before_any_page_is_dropped() {
+    for mode in ["lease", "window", "strict"] {
+        let mut world = World::new(1, config(mode), 1, STEADY);
+        let (node, _) = with_pages(&mut world);
+        let direct = handle(world.ask(0, Call::Open { node, how: OpenHow { direct: true, ..READ_WRITE } }));
+        world.settle();
+        world.seats[0].invalidated.clear();
+        let data = WriteData::Lent(b"new");
+        let writeback =
+            Call::Write { node, handle: direct, offset: 4, data, cached: true, kill_privileges: false };
+        assert_eq!(world.ask(0, writeback), Answer::Count(3), "{mode}");
+        world.settle();
+        let dropped = |what: &Invalidate| matches!(what, Invalidate::Node { offset: 0.., .. });
+        assert!(!world.seats[0].invalidated.iter().any(dropped), "{mode}: {:?}", world.seats[0].invalidated);
+    }
 }
