@@ -412,6 +412,14 @@ impl Requests {
                 }
             }
         }
+        for waiting in &mut self.waiting {
+            if let (Some(number), Some(ledger)) = (waiting.number, ledger)
+                && let Pending::Make(making) = &mut waiting.pending
+                && number < ledger
+            {
+                making.repeat();
+            }
+        }
         given_up
     }
 

@@ -3,6 +3,7 @@
 use crate::call::{Answer, CallId, Caller, OpenHow};
 use crate::core::Client;
 use crate::files::Private;
+use crate::link::LinkState;
 use crate::operation::{Pending, attributes};
 use bytes::Bytes;
 use wirefs_cache::{Known, NodeId};
@@ -18,9 +19,16 @@ pub(crate) struct Making {
     /// `None` for a file without a name.
     name: Option<Vec<u8>>,
     open: Option<OpenHow>,
+    /// The server carried it out over an earlier connection, and repeats its reply.
+    is_repeated: bool,
 }
 
 impl Making {
+    /// The server carried it out over an earlier connection: its reply is older than all that comes over this one.
+    pub(crate) fn repeat(&mut self) {
+        self.is_repeated = true;
+    }
+
     /// The name that is made.
     pub(crate) fn place(&self) -> Option<(NodeId, Vec<u8>)> {
         self.name.clone().map(|name| (self.parent, name))
@@ -147,13 +155,13 @@ fn send(client: &mut Client, call: CallId, wanted: Wanted<'_>) -> Result<(), Err
         data: Data(wanted.data),
     };
     let name = wanted.name.map(<[u8]>::to_vec);
-    let making = Making { call, parent: wanted.parent, name, open: wanted.open };
+    let making = Making { call, parent: wanted.parent, name, open: wanted.open, is_repeated: false };
     client.send(Request::Put(put), Pending::Make(making));
     Ok(())
 }
 
 pub(crate) fn finish(client: &mut Client, making: Making, sent: Time, put: Rput) {
-    let Making { call, parent, name, open } = making;
+    let Making { call, parent, name, open, is_repeated } = making;
     let Some(stat) = put.stat else {
         return client.fail(call, Errno::Protocol);
     };
@@ -165,8 +173,13 @@ pub(crate) fn finish(client: &mut Client, making: Making, sent: Time, put: Rput)
     let mut known_name = Known::since(sent);
     if let Some(name) = &name {
         known_name = client.known_own(parent, name, put.dir.as_ref(), sent);
-        client.names.link(parent, name, node);
-        client.directories.added(parent, name, &stat, known_name, now);
+        if !(is_repeated && is_replaced(client, (parent, name), node)) {
+            client.names.link(parent, name, node);
+            client.directories.added(parent, name, &stat, known_name, now);
+        } else {
+            client.directories.doubt(parent);
+            client.invalidate_name(parent, name.clone());
+        }
         attributes::changed(client, parent, put.dir.as_ref(), sent);
     }
     if created && stat.kind == Kind::Directory {
@@ -204,6 +217,13 @@ pub(crate) fn finish(client: &mut Client, making: Making, sent: Time, put: Rput)
     let uncached = is_private || super::open::is_uncached(client, how);
     let pages = client.files.page_cache(node, uncached, sent, &trust);
     client.answer(call, Answer::Created(entry, handle, pages));
+}
+
+/// Whether a reply over this connection has said that a name is another object than `node`.
+fn is_replaced(client: &Client, (parent, name): (NodeId, &[u8]), node: NodeId) -> bool {
+    let LinkState::Up(since) = client.link_state() else { return false };
+    let stands = client.names.child(parent, name).filter(|stands| *stands != node);
+    stands.and_then(|stands| client.names.node(stands)).is_some_and(|stands| since <= stands.heard_at)
 }
 
 pub(crate) fn failed(client: &mut Client, making: Making, errno: Errno) {

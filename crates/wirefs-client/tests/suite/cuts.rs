@@ -1,6 +1,6 @@
 //! What becomes of requests that are under way when the connection breaks, and of replies that own changes overtook.
 
-use crate::alone::Alone;
+use crate::alone::{Alone, got, stat};
 use crate::config;
 use crate::deeds::{READ_WRITE, create, getattr, handle, write};
 use crate::failures::opened_in;
@@ -9,8 +9,11 @@ use std::time::Duration;
 use wirefs_client::call::{Answer, Call, Handle, NodeId, OpenHow, ROOT};
 use wirefs_op::message::commit::Rcommit;
 use wirefs_op::message::error::Rerror;
+use wirefs_op::message::get::GotMode;
+use wirefs_op::message::put::Rput;
+use wirefs_op::message::target::NOFD;
 use wirefs_op::message::version::BootId;
-use wirefs_op::{Errno, LockFamily, LockKind, LockRange, Reply, Request, SetStat, Tag};
+use wirefs_op::{Errno, Kind, LockFamily, LockKind, LockRange, Reply, Request, SetStat, Tag};
 
 /// What client 0 sends once its connection broke with the closing of a file on the wire.
 fn sent_after_a_release(resumed: bool) -> Vec<&'static str> {
@@ -329,4 +332,40 @@ fn what_was_open_before_the_servers_machine_was_started_again_is_not_named_by_it
     alone.asked.clear();
     alone.call(Call::Release { node, handle, flock_owner: None });
     assert!(alone.asked.is_empty(), "another file may be open by that number: {:?}", alone.asked);
+}
+
+// S-15
+#[test]
+fn a_repeated_answer_to_a_creation_takes_no_name_from_what_replaced_it_meanwhile() {
+    let mut alone = Alone::new();
+    alone.lost();
+    alone.connected_to_ledger(1, 1);
+    let creation = alone.call(create(ROOT, b"f"));
+    alone.tick(Duration::from_millis(10));
+    let look = alone.call(Call::Lookup { parent: ROOT, name: b"f" });
+    alone.lost();
+    alone.asked.clear();
+    // The server has carried the creation out; since then a program has replaced the file.
+    alone.connected_to_session(1, 2, true);
+    let asked: Vec<(Tag, Request)> = alone.asked.drain(..).collect();
+    for is_creation in [false, true] {
+        for (tag, request) in &asked {
+            let reply = match request {
+                Request::Get(_) if !is_creation => {
+                    got(GotMode::default(), Some(stat(11, Kind::File, 3)), b"")
+                }
+                Request::Put(_) if is_creation => {
+                    let made = Some(stat(10, Kind::File, 0));
+                    Reply::Put(Rput { fd: NOFD, count: 0, offset: 0, before: 0, stat: made, dir: None })
+                }
+                _ => continue,
+            };
+            alone.reply(*tag, &reply).unwrap();
+        }
+    }
+    assert!(matches!(alone.answer(creation), Some(Answer::Created(..))));
+    let Some(Answer::Entry(found)) = alone.answer(look) else { panic!("nothing was found") };
+    let node = found.node;
+    let opening = alone.call(Call::Open { node, how: READ_WRITE });
+    assert_eq!(alone.answer(opening), None, "it is asked for at the server by its name");
 }
