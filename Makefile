@@ -25,8 +25,8 @@ together: ; @scripts/need run && scripts/together ## three nodes change one tree
 lint: ## what CI checks beside the tests: format, clippy, layers, style, shell scripts
 	@scripts/need lint && scripts/lint
 fmt: ; cargo fmt --all ## format the code
-sim: ## run the simulation with SEEDS=20000 seeds from FROM=0 on, AHEAD=1: of a mount ahead of its server; one seed alone tells all
-	@cargo run --quiet -p wirefs-sim -- $(if $(AHEAD),--ahead) --from $(or $(FROM),0) --seeds $(or $(SEEDS),20000)
+sim: ## run the simulation with SEEDS=20000 seeds from FROM=0 on, AHEAD=1: of a mount ahead of its server, RIVALS=1: of exclusive creations; one seed alone tells all
+	@cargo run --quiet -p wirefs-sim -- $(if $(AHEAD),--ahead) $(if $(RIVALS),--rivals) --from $(or $(FROM),0) --seeds $(or $(SEEDS),20000)
 circuits: ## simulate lives of circuits over bad cards with SEEDS=2000 seeds from FROM=0 on
 	@CIRCUIT_FROM=$(or $(FROM),0) CIRCUIT_SEEDS=$(or $(SEEDS),2000) cargo test -q -p wirefs-circuit whatever -- --nocapture
 fuzz: ## run the property tests of all decoders with CASES=20000 cases each

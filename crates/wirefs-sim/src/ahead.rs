@@ -137,6 +137,9 @@ impl World {
 
     /// Something for the journal.
     pub(crate) fn journal(&mut self, output: Output) {
+        if let (Some(_), Output::Refused(number, _, errno)) = (&self.rivals, &output) {
+            return self.fail(format!("the server refused change {number}: {errno:?}"));
+        }
         let Some(ahead) = &mut self.ahead else { return };
         let is_over = ahead.is_over;
         let Some(journal) = &mut ahead.journal else { return };

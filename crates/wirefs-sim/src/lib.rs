@@ -8,6 +8,9 @@
 //! A mount that is ahead of its server, with a journal: what its program was told is what the server has in the end, each change once and in
 //! order, whoever was killed and whichever machine lost power; what was synced is on the server's disk when that is answered.
 //!
+//! Programs on mounts and one at the server that create the same names exclusively: a name has one holder at a time, and no creation that
+//! succeeded is refused later.
+//!
 //! *Never*: clocks, threads, sockets, randomness but the seed's. Shipped.
 //!
 //! *Drive it*:
@@ -27,6 +30,8 @@ mod kernel;
 mod plan;
 mod program;
 mod record;
+mod rivals;
+mod scene;
 mod seat;
 mod server;
 mod troubles;
@@ -36,21 +41,13 @@ mod world;
 
 pub use flaw::Flaw;
 pub use record::Record;
+pub use scene::Scene;
 
 use std::fmt;
 use world::World;
 
 /// So many lines of what happened before are shown.
 const SHOWN: usize = 400;
-
-/// What kind of run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scene {
-    /// Clients beside each other, and what each of them sees.
-    Beside,
-    /// One client that is ahead of its server, and what becomes of its changes when processes are killed and machines lose power.
-    Ahead,
-}
 
 /// A run in which something was wrong.
 #[derive(Clone, Debug)]
@@ -72,7 +69,7 @@ impl fmt::Display for Failure {
             writeln!(f, "{line}")?;
         }
         writeln!(f, "seed {}: {}", self.seed, self.what)?;
-        let scene = if self.scene == Scene::Ahead { " AHEAD=1" } else { "" };
+        let scene = self.scene.option();
         write!(f, "`make sim FROM={} SEEDS=1{scene}` runs it alone", self.seed)
     }
 }

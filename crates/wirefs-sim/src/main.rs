@@ -15,7 +15,11 @@ fn told() -> Result<(Scene, u64, u64), String> {
                 scene = Scene::Ahead;
                 continue;
             }
-            other => return Err(format!("`{other}` is none of --ahead, --from and --seeds")),
+            "--rivals" => {
+                scene = Scene::Rivals;
+                continue;
+            }
+            other => return Err(format!("`{other}` is none of --ahead, --rivals, --from and --seeds")),
         };
         let value = arguments.next().unwrap_or_default();
         *slot = value.parse().map_err(|_| format!("{argument} takes a number, not `{value}`"))?;

@@ -58,6 +58,8 @@ pub(crate) struct Plan {
     pub(crate) is_narrow: bool,
     /// One mount that is ahead of its server.
     pub(crate) ahead: Option<AheadPlan>,
+    /// Programs create the same names exclusively.
+    pub(crate) is_rivals: bool,
 }
 
 impl Plan {
@@ -93,6 +95,7 @@ impl Plan {
             name_ttl_max: dice.chance(1, 6).then(|| Duration::from_millis(500)),
             is_narrow: false,
             ahead: None,
+            is_rivals: false,
         }
     }
 
@@ -139,6 +142,11 @@ impl Plan {
         self.deadline.is_some()
     }
 
+    /// Whether mounts may be ahead of the server.
+    pub(crate) fn is_ahead(&self) -> bool {
+        self.ahead.is_some() || self.is_rivals
+    }
+
     pub(crate) fn config(&self, seat: usize) -> Config {
         Config {
             mode: self.modes.get(seat).copied().unwrap_or_default(),
@@ -147,9 +155,9 @@ impl Plan {
             gid: 0,
             cache_bytes_max: self.cache_bytes_max,
             name_ttl_max: self.name_ttl_max,
-            journal: self.ahead.is_some(),
+            journal: self.is_ahead(),
             fsync_here: self.ahead.as_ref().is_some_and(|ahead| ahead.fsync_here),
-            day: if self.ahead.is_some() { DAY } else { Timestamp::default() },
+            day: if self.is_ahead() { DAY } else { Timestamp::default() },
             host: HostName::new(b"box"),
         }
     }

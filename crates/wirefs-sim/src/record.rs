@@ -44,7 +44,7 @@ impl Record {
 }
 
 record! {
-    Scene::Beside | Scene::Ahead => {
+    Scene::Beside | Scene::Ahead | Scene::Rivals => {
         /// Runs.
         runs: "runs",
         /// Operations of programs.
@@ -129,5 +129,15 @@ record! {
         broken: "connections that broke on the way",
         /// Journals of which it could not be told what the server's machine had lost: several moments, or others who may have been there.
         kept_aside: "journals kept aside whole",
+    }
+    Scene::Rivals => {
+        /// Names that programs on mounts created exclusively.
+        gained: "names created on mounts",
+        /// Names that programs at the server created exclusively.
+        gained_outside: "names created at the server",
+        /// Exclusive creations on mounts of names that were there.
+        lost: "creations on mounts refused",
+        /// Exclusive creations at the server of names that were there.
+        lost_outside: "creations at the server refused",
     }
 }

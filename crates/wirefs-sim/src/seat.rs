@@ -144,7 +144,9 @@ impl World {
     /// A client that was never there.
     pub(crate) fn seat(&mut self, config: Config, root: FileId) {
         let index = self.seats.len();
-        let clock = Clock { offset: self.dice.below(1 << 40), rate: 9_900 + self.dice.below(201) };
+        // Where changes by rivals are dated, the clocks of both machines agree within 16 s (docs/design/0030).
+        let offset = if self.plan.is_rivals { 5_000_000_000 } else { 1 << 40 };
+        let clock = Clock { offset: self.dice.below(offset), rate: 9_900 + self.dice.below(201) };
         self.seats.push(Seat {
             config,
             life: 0,

@@ -2,7 +2,7 @@
 
 mod granting;
 mod lives;
-mod outside;
+pub(crate) mod outside;
 pub(crate) mod plain;
 
 use crate::flaw::Flaw;

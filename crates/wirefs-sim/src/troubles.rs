@@ -77,6 +77,9 @@ impl World {
 
     /// Programs at the server go on.
     pub(crate) fn outside(&mut self) {
+        if self.rivals.is_some() {
+            return self.rival_acts_outside();
+        }
         if self.is_resting() {
             return;
         }

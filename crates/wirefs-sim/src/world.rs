@@ -5,6 +5,7 @@ use crate::ahead::Ahead;
 use crate::flaw::Flaw;
 use crate::plan::{Plan, Span};
 use crate::record::Record;
+use crate::rivals::Rivals;
 use crate::seat::Seat;
 use crate::server::{Server, time_of_day};
 use crate::truth::Truth;
@@ -73,6 +74,7 @@ pub(crate) struct World {
     pub(crate) wires: BTreeMap<ConnectionKey, Wire>,
     pub(crate) truth: Truth,
     pub(crate) ahead: Option<Ahead>,
+    pub(crate) rivals: Option<Rivals>,
     pub(crate) record: Record,
     /// Operations that programs have still to begin.
     pub(crate) operations_left: u64,
@@ -99,6 +101,7 @@ impl World {
             Scene::Beside if seed % LOCKING == LOCKING - 1 => Plan::new(&mut dice).locking(),
             Scene::Beside => Plan::new(&mut dice),
             Scene::Ahead => Plan::ahead(&mut dice),
+            Scene::Rivals => Plan::rivals(&mut dice),
         };
         let tree = ModelTree::new(BootId(1));
         tree.set_time(time_of_day(BEGIN));
@@ -115,6 +118,7 @@ impl World {
             wires: BTreeMap::new(),
             truth,
             ahead: None,
+            rivals: None,
             record: Record { runs: 1, ..Record::default() },
             operations_left,
             is_healed: false,
@@ -140,6 +144,10 @@ impl World {
             let troubles = 1 + self.dice.below(12);
             self.ahead = Some(Ahead::new(&self.server.tree, troubles));
         }
+        if plan.is_rivals {
+            self.truth.is_blind = true;
+            self.rivals = Some(Rivals::default());
+        }
         let root = self.truth.root();
         for index in 0..plan.modes.len() {
             self.seat(plan.config(index), root);
@@ -163,9 +171,10 @@ impl World {
     /// What was wrong, in words.
     pub(crate) fn run(&mut self) -> Result<Record, String> {
         while !self.is_at_rest() && self.step() {}
-        match self.ahead {
-            Some(_) => self.end_ahead(),
-            None => self.end(),
+        match (&self.ahead, &self.rivals) {
+            (Some(_), _) => self.end_ahead(),
+            (None, Some(_)) => self.end_rivals(),
+            (None, None) => self.end(),
         }
         match self.failure.take() {
             Some(failure) => Err(failure),

@@ -37,7 +37,7 @@ impl Journal {
 impl World {
     /// An answer waits for the local disk.
     pub(crate) fn answer_journaled(&mut self, index: usize, id: CallId, answer: Answer) {
-        let Some(ahead) = &mut self.ahead else { return };
+        let Some(ahead) = &mut self.ahead else { return self.answer_comes(index, id, answer) };
         ahead.waits_for_disk(id);
         let Some(journal) = &mut ahead.journal else { return };
         let point = journal.durable.written();

@@ -55,6 +55,7 @@ impl Plan {
             name_ttl_max: None,
             is_narrow: false,
             ahead: Some(ahead),
+            is_rivals: false,
         }
     }
 

@@ -11,6 +11,9 @@ impl World {
         if self.ahead.is_some() {
             return self.ahead_answered(id, answer);
         }
+        if self.rivals.is_some() {
+            return self.rival_is_answered(index, id, answer);
+        }
         let Some(seat) = self.seats.get_mut(index) else { return };
         let waits = |busy: &Option<Busy>| busy.as_ref().is_some_and(|busy| busy.call == Some(id));
         let Some(thread) = seat.program.threads.iter().position(waits) else {

@@ -37,6 +37,9 @@ impl World {
         if self.ahead.is_some() {
             return self.ahead_thinks(life);
         }
+        if self.rivals.is_some() {
+            return self.rival_thinks(index, life, thread);
+        }
         let Some(seat) = self.seats.get(index) else { return };
         let is_free = seat.program.threads.get(thread).is_some_and(Option::is_none);
         if seat.life != life || seat.client.is_none() || !is_free || self.is_resting() {

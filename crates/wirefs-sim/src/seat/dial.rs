@@ -72,7 +72,7 @@ impl World {
         self.note(|| format!("client {index} dials: connection {}", connection.0));
         self.tell_server(Input::Connected(connection));
         let features = FEATURE_LEDGER | if takes_leases { FEATURE_LEASES } else { 0 };
-        let features = if self.ahead.is_some() { features | FEATURE_ALONE } else { features };
+        let features = if self.plan.is_ahead() { features | FEATURE_ALONE } else { features };
         let features = if self.plan.is_narrow { features | FEATURE_DATA } else { features };
         let msize = MESSAGE_BYTES_MAX as u32;
         let version = Tversion { msize, version: Text::new(VERSION), features, session };

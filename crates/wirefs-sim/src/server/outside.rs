@@ -13,7 +13,7 @@ use wirefs_op::wire::Data;
 use wirefs_op::{Cred, FileId, Kind, Request, SetStat, TreePath};
 use wirefs_server::{SessionKey, Tree};
 
-const OUTSIDE: SessionKey = SessionKey(u64::MAX - 1);
+pub(crate) const OUTSIDE: SessionKey = SessionKey(u64::MAX - 1);
 
 impl World {
     /// A program at the server does something.
@@ -80,7 +80,7 @@ fn create(path: TreePath) -> Request {
     make(path, Kind::File)
 }
 
-fn make(path: TreePath, kind: Kind) -> Request {
+pub(crate) fn make(path: TreePath, kind: Kind) -> Request {
     let cred = Cred { uid: 0, gid: 0, umask: 0 };
     let create = Create { kind, mode: 0o755, rdev: 0, cred };
     Request::Put(Tput {

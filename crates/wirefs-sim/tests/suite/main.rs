@@ -5,4 +5,5 @@
 mod ahead;
 mod crew;
 mod flaws;
+mod rivals;
 mod seeds;
