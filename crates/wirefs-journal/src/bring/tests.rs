@@ -169,6 +169,35 @@ fn objects_that_others_changed_before_a_second_power_cut_are_left_alone() {
     assert!(is_left_alone(&mut redo, 6) && !is_left_alone(&mut learned(), 6));
 }
 
+// S-151
+#[test]
+fn what_a_first_redo_made_under_the_id_of_another_lost_file_is_not_known_by_that() {
+    let (first, mut second) = (record(), record());
+    let (_, Request::Put(put)) = Request::decode(second.body.clone()).unwrap() else { panic!("no creation") };
+    let other = TreePath::from_names([&b"other"[..]]).unwrap();
+    let target = Target { path: other, ..put.target.clone() };
+    second = Record { number: 2, body: Request::Put(Tput { target, ..put }).encode(NOTAG).to_body() };
+    let another = FileId { ino: 10, ..MADE };
+    let told = |id: FileId| Told { made: Some(id), is_answered: true, ..Told::default() };
+    let learned = || {
+        let mut redo = Redo::new(ROOT, 4);
+        redo.learn(&first, told(MADE)).unwrap();
+        redo.learn(&second, told(another)).unwrap();
+        redo.decide(&BTreeMap::new()).unwrap();
+        redo
+    };
+    let (mut earlier, mut redo) = (learned(), learned());
+    let mut sent = earlier.clone();
+    for record in [&first, &second] {
+        assert!(matches!(sent.redo(record).unwrap(), Redone::Send(..)));
+    }
+    earlier.is_broken(&sent);
+    // The file system gave the second file the id that the first one had, and the client was not told.
+    redo.begins_anew_after(&earlier, &BTreeMap::from([(1, FileId { ino: 11, ..MADE }), (2, MADE)]));
+    assert_eq!(redo.known_as(1), [MADE, FileId::provisional(1)]);
+    assert_eq!(redo.known_as(2), [another, FileId::provisional(2)]);
+}
+
 /// What a process has noted that ended after so many frames of changes. The latest time of change that it had been told is `seen`.
 fn ends_in_the_midst(frames_max: usize, seen: u64) -> Vec<u8> {
     let mut bring = Bring::again(learned(), seen, terms(1), None).unwrap();

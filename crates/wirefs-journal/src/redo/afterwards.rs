@@ -27,12 +27,13 @@ impl Redo {
         self.cut.as_ref().and_then(|cut| cut.id(node)).or(self.names.id(node))
     }
 
-    /// The ids by which what a change made was known to its client.
+    /// The ids by which what a change made was known to its client. The id that an earlier redo gave it is none of them: the client was
+    /// never told, and may know another object by it.
     pub fn known_as(&self, number: u64) -> Vec<FileId> {
         let made = self.deeds.get(&number).and_then(|known| known.deed.makes);
         let Some(node) = made else { return Vec::new() };
-        let told = self.renewed.get(&node).copied().flatten();
-        self.names.id(node).into_iter().chain(told).chain([FileId::provisional(number)]).collect()
+        let told = self.renewed.get(&node).copied().unwrap_or_else(|| self.names.id(node));
+        told.into_iter().chain([FileId::provisional(number)]).collect()
     }
 
     /// The changes that made what an earlier redo made again.
