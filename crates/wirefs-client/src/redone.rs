@@ -131,6 +131,10 @@ impl Client {
             self.names.node(*node).is_some_and(|known| known.stat.size == stat.size)
         };
         let changed: Vec<NodeId> = nodes.iter().filter(|one| !is_same(*one)).map(|(node, _)| *node).collect();
+        // Listings have the former ids too, also of files that no program uses, and by names that none has looked up.
+        if made.iter().any(|(id, stat)| *id != stat.id) {
+            self.directories.doubt_all();
+        }
         self.all_identified(&nodes);
         for node in changed {
             if !self.files.is_writing(node) {

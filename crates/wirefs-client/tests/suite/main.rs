@@ -31,6 +31,7 @@ mod program;
 mod property;
 mod quiet;
 mod recalls;
+mod redone;
 mod remounts;
 mod replaced;
 mod rollback;
