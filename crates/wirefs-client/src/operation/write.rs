@@ -1,6 +1,6 @@
 //! Write: sent at once; its caller goes on while the wire holds not too much.
 
-use crate::call::{Answer, CallId, Caller, Handle, Invalidate, WriteData};
+use crate::call::{Answer, CallId, Caller, Handle, Invalidate, OpenHow, WriteData};
 use crate::core::{Client, Note, Output, Said};
 use crate::files::Drained;
 use crate::operation::{Pending, as_opened, attributes, flush, gather, open, seek, session};
@@ -83,10 +83,7 @@ pub(crate) fn start(
         return Ok(());
     }
     take_in(client, cached)?;
-    // Pages that a mapping of the file changed are sent through any open file, one that passes the pages too. They must not be dropped before
-    // this is answered: the kernel waits for the answer to drop them.
-    let passes_pages = how.direct && !cached;
-    let background = client.config.mode.publish.is_behind() && !how.sync && !passes_pages;
+    let background = client.config.mode.publish.is_behind() && !how.sync && !passes_pages(how, cached);
     let append = how.append && !cached;
     let count = data.len() as u32;
     if data.is_empty() {
@@ -120,7 +117,7 @@ pub(crate) fn start(
             .and_if(how.sync && end == data.len(), PutMode::SYNC)
             .and_if(kill_privileges, PutMode::KILL_PRIVILEGES);
         let number = client.requests.next_number();
-        let how = How { waits, is_ahead, passes_pages };
+        let how = How { waits, is_ahead, passes_pages: passes_pages(how, cached) };
         send(client, node, target.clone(), mode, offset + at as u64, piece, how);
         if let Some(start) = expected {
             is_expected(client, node, number, (start + at as u64, start + end as u64));
@@ -131,6 +128,12 @@ pub(crate) fn start(
         go_behind(client, call, count);
     }
     Ok(())
+}
+
+/// Whether a write goes past the kernel's pages, which are dropped before it is answered then. Pages that a mapping of the file changed are
+/// sent through any open file, one that passes the pages too: the kernel drops them only once they are answered.
+fn passes_pages(how: OpenHow, cached: bool) -> bool {
+    how.direct && !cached
 }
 
 /// Past the deadline no data is taken in, but for the kernel's own pages as long as there is room: what is refused of these is lost.
