@@ -1,7 +1,7 @@
 # The menu; `make` lists it. The logic is in scripts/ and xtask/.
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
-.PHONY: help run test foreign bench fetch published coherence nodes kills power million check endure together lint fmt sim circuits fuzz metrics deny install clean
+.PHONY: help run test foreign bench fetch published coherence nodes kills power million quick check endure together lint fmt sim circuits fuzz metrics deny install clean
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 run: ## serve a directory and mount it until Ctrl-C; RTT=85 puts a line between, FROM=host:dir AT=mnt is the real thing
@@ -18,6 +18,7 @@ nodes: ; @scripts/nodes ## five nodes read each other's files while nodes are ki
 kills: ; @scripts/kills $(or $(KILLS),500) $(or $(SEED),1) $(or $(POWER),0) $(or $(CUTS),0) ## KILLS=500 of mount and server, POWER=0 cuts of its disk's power, CUTS=0 of the line, from SEED=1
 million: ; @scripts/need run && scripts/million $(ARGS) ## walk a tree of 1,000,000 entries through a mount, and see what memory it takes; ARGS="--entries 20000"
 power: ; @scripts/power ## CUTS=200 of the power of a disk with ext4 and one with xfs, in each of FILTER=storm|untar|sqlite|git, from SEED=1; HARD=links,busy: also cases not mended
+quick: ; @scripts/need build && scripts/quick ## test the crates that changed, without mounts; SINCE=COMMIT
 check: ; @scripts/need build && cargo check --workspace --all-targets && cargo xtask layers tidy ## compile everything, and check layers and style
 foreign: ; @scripts/need foreign && scripts/foreign ## run stress-ng, and PostgreSQL under kills, on a mount; XFSTESTS=DIR LTP=DIR: these too; PG=600 KILLS=20 (docs/FOREIGN.md)
 endure: ; @scripts/need run && scripts/endure ## keep files in pings for ten minutes on lines that lose some, 1 % with 8+4, 0.1 % with two copies
@@ -32,8 +33,7 @@ circuits: ## simulate lives of circuits over bad cards with SEEDS=2000 seeds fro
 fuzz: ## run the property tests of all decoders with CASES=20000 cases each
 	PROPTEST_CASES=$(or $(CASES),20000) BOLERO_RANDOM_ITERATIONS=$(or $(CASES),20000) cargo test --release -p wirefs-op -p wirefs-fuse
 metrics: ; @cargo xtask metrics ## figures of the code
-deny: ## licences and advisories of dependencies; installs cargo-deny (5 minutes)
-	@scripts/need deny && target/tools/bin/cargo-deny check
+deny: ; @scripts/need deny && target/tools/bin/cargo-deny check ## licences and advisories of dependencies; installs cargo-deny (5 minutes)
 install: ## build for release and install to PREFIX=/usr/local
 	cargo build --release -p wirefs && install -D -m 755 target/release/wirefs "$(DESTDIR)$(or $(PREFIX),/usr/local)/bin/wirefs"
 clean: ## remove what builds and runs left here

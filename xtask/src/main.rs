@@ -14,6 +14,7 @@ use anyhow::{Context, bail};
 use crate::finding::Finding;
 use crate::tree::Tree;
 
+mod commits;
 mod finding;
 mod layers;
 mod metrics;
@@ -24,7 +25,8 @@ mod tree;
 const USAGE: &str = "\
 usage: cargo xtask CHECK...
   layers    each dependency is one that the crate table in ARCHITECTURE.md allows
-  tidy      sizes, names, panics, tests, documents, ids and words are as the project wants them
+  tidy      sizes, names, panics, tests, documents, ids and words follow the rules of CONTRIBUTING.md
+  commits   subjects of new commits are imperative, have an area, and at most 72 columns
   metrics   the figures of this code base";
 
 fn main() -> ExitCode {
@@ -49,6 +51,7 @@ fn run() -> anyhow::Result<ExitCode> {
         match check.as_str() {
             "layers" => findings.extend(layers::check(&tree)?),
             "tidy" => findings.extend(tidy::check(&tree)),
+            "commits" => findings.extend(commits::check(root)?),
             "metrics" => print!("{}", metrics::table(&tree)),
             unknown => bail!("unknown check {unknown:?}\n{USAGE}"),
         }

@@ -7,8 +7,8 @@ use anyhow::Context;
 
 use crate::rust::RustFile;
 
-/// Folders that are made, not written.
-const SKIPPED_FOLDERS: [&str; 3] = [".git", "target", "try"];
+/// Folders that are made, not written. (`.git` is a file in a linked worktree.)
+const SKIPPED: [&str; 3] = [".git", "target", "try"];
 
 /// One file.
 pub(crate) struct File {
@@ -75,10 +75,11 @@ fn read_folder(folder: &Path, prefix: &str, files: &mut Vec<File>) -> anyhow::Re
         let name = entry.file_name().to_string_lossy().into_owned();
         let path = format!("{prefix}{name}");
         let kind = entry.file_type()?;
+        if SKIPPED.contains(&name.as_str()) {
+            continue;
+        }
         if kind.is_dir() {
-            if !SKIPPED_FOLDERS.contains(&name.as_str()) {
-                read_folder(&entry.path(), &format!("{path}/"), files)?;
-            }
+            read_folder(&entry.path(), &format!("{path}/"), files)?;
         } else if kind.is_file() {
             let content = fs::read(entry.path()).with_context(|| format!("cannot read {path}"))?;
             let bytes = content.len() as u64;
