@@ -8,9 +8,9 @@ run: ## serve a directory and mount it until Ctrl-C; RTT=85 puts a line between,
 	@scripts/need run && scripts/run
 test: ## run every test, real mounts in namespaces included; installs what they need
 	@scripts/need test && scripts/test
-bench: ## measure all workloads beside sshfs and local into docs/BENCHMARKS.md; ARGS=--short for a first look
+bench: ## measure all workloads beside sshfs and local into docs/measurements; ARGS=--short for a first look
 	@scripts/need bench && scripts/bench $(ARGS)
-fetch: ; @scripts/need bench && scripts/fetch $(ARGS) ## fetch files as the PODOS File System did, beside its figures, into docs/BENCHMARKS.md
+fetch: ; @scripts/need bench && scripts/fetch $(ARGS) ## fetch files as the PODOS File System did, beside its figures, into docs/measurements
 published: ; @scripts/need bench && scripts/published $(ARGS) ## do what SNFS and an AFS-like system measured of themselves, servers killed, beside their figures
 coherence: ## two clients and a program on the server change one tree, ten minutes a mode; what they saw is judged
 	@scripts/coherence

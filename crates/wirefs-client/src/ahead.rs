@@ -1,4 +1,4 @@
-//! Being ahead of the server: changes that were answered before it has them (`docs/design/0015-ahead-of-the-server.md`).
+//! Being ahead of the server: changes that were answered before it has them (`docs/design/0015-optimistic-execution.md`).
 //!
 //! ```text
 //!   alone, a change whose outcome is certain  ->  journal, answer; the request follows in order      (ahead)

@@ -1,5 +1,5 @@
 //! Directories in which programs at the server change something: an exclusive creation there waits for the server, since a program may
-//! be making the same name (`docs/design/0030-exclusive-names.md`).
+//! be making the same name (`docs/design/0030-exclusive-creation.md`).
 //!
 //! ```text
 //!   listing learned, changed less than 60 s ago ──► contended for the rest of that time

@@ -1,5 +1,5 @@
 //! Lent locks: a program's lock at the server may be wider than what it asked for, and what it asks for within that is answered here
-//! (`docs/design/0020-lent-locks.md`).
+//! (`docs/design/0020-lock-delegation.md`).
 //!
 //! ```text
 //!   Exact    the server has of each owner what that owner holds            nothing is answered here

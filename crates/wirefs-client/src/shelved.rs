@@ -1,4 +1,4 @@
-//! Listings that outlive the kernel's interest in them, and the mount (`docs/design/0010-cache-on-disk.md`).
+//! Listings that outlive the kernel's interest in them, and the mount (`docs/design/0010-disk-cache.md`).
 //!
 //! ```text
 //!   the kernel forgets a directory   ->  its listing goes to the shelf, if it is leased

@@ -1,5 +1,5 @@
 //! What is fetched ahead, of its own accord: the listings of a subtree for who walks it, the contents of small files for who reads
-//! them one after the other (`docs/design/0009-streams.md`).
+//! them one after the other (`docs/design/0009-prefetch.md`).
 //!
 //! ```text
 //!   the mount is made                   nothing is known yet

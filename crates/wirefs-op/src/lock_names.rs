@@ -1,7 +1,7 @@
 //! Names that programs use as locks: the name is created exclusively, and the program that created it holds the lock until it removes or
 //! renames it.
 //!
-//! Both sides use the list: a client asks the server for each of these names (`docs/design/0030-exclusive-names.md`), and a server
+//! Both sides use the list: a client asks the server for each of these names (`docs/design/0030-exclusive-creation.md`), and a server
 //! reports the changes of other programs before it answers.
 
 /// Names of locks begin so: `lockfile`, `.lock-wscript`, Emacs's `.#notes`, LibreOffice's `.~lock.table.ods#`, `LCK..ttyS0`.

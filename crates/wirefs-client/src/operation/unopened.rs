@@ -1,4 +1,4 @@
-//! Readdir of a directory that was not opened: the kernel spares opening and closing it (`docs/design/0024-warm-calls.md`).
+//! Readdir of a directory that was not opened: the kernel spares opening and closing it (`docs/design/0025-stateless-readdir.md`).
 
 use crate::call::{Answer, Call, CallId, Handle, Invalidate, Listed};
 use crate::core::{Client, Output};

@@ -156,3 +156,21 @@ fn what_stands_under_the_other_name_is_replaced_and_not_written_to() {
     assert_eq!(found.permissions().mode() & 0o777, 0o600);
     SavedFile::open(&scratch.file()).unwrap();
 }
+
+/// The example of a saved tree in `docs/FORMAT.md`: loaded, and saved again to the same bytes.
+#[test]
+fn saved_tree_of_the_format_page_is_loaded_and_saved_again() {
+    let page = include_str!("../../../../docs/FORMAT.md");
+    let (block, _) = page.split_once("```hex saved\n").unwrap().1.split_once("```").unwrap();
+    let code = block.lines().flat_map(|line| line.split('#').next().unwrap_or_default().split_whitespace());
+    let bytes: Vec<u8> = code.map(|byte| u8::from_str_radix(byte, 16).unwrap()).collect();
+
+    let scratch = Scratch::new("page");
+    std::fs::write(scratch.file(), &bytes).unwrap();
+    let saved = SavedFile::open(&scratch.file()).unwrap();
+    assert_eq!((saved.head().root, saved.head().blocks), (id(2), 2));
+    let store = MemoryStore::new(1_400, 10);
+    saved.load(&store).unwrap();
+    write(&store, &scratch.file()).unwrap();
+    assert_eq!(std::fs::read(scratch.file()).unwrap(), bytes);
+}
