@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use wirefs_cache::Mode;
 use wirefs_driver::node::{EtcdPlace, Via};
-use wirefs_node::Name;
+use wirefs_node::NodeName;
 
 const UP_EXAMPLES: &str = "\
 Examples:
@@ -46,7 +46,7 @@ pub(crate) enum NodeCommand {
 pub(crate) struct NodeUp {
     /// What this node is called [default: the machine's name]
     #[arg(long, value_name = "NAME", value_parser = parse_name)]
-    pub(crate) name: Option<Name>,
+    pub(crate) name: Option<NodeName>,
     /// The directory that the others see at /net/NAME; without it this node shares nothing
     #[arg(long, value_name = "DIR")]
     pub(crate) share: Option<PathBuf>,
@@ -103,7 +103,7 @@ pub(crate) struct NodeList {
 /// How nodes are mounted: one of them, or all.
 #[derive(Clone, Debug)]
 pub(crate) struct NodeMode {
-    pub(crate) node: Option<Name>,
+    pub(crate) node: Option<NodeName>,
     pub(crate) mode: Mode,
 }
 
@@ -116,8 +116,8 @@ impl NodeMode {
     }
 }
 
-fn parse_name(text: &str) -> Result<Name, String> {
-    Name::new(text).ok_or_else(|| {
+fn parse_name(text: &str) -> Result<NodeName, String> {
+    NodeName::new(text).ok_or_else(|| {
         format!("`{text}` is not a node's name; write letters, digits, `-`, `_`, `.`, 63 at most")
     })
 }

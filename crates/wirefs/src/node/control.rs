@@ -207,7 +207,7 @@ fn converse(stream: UnixStream, host: &NodeHost, dials: &Dials, mounting: &Mount
 }
 
 fn tell(writer: &mut UnixStream, host: &NodeHost, dials: &Dials) -> io::Result<()> {
-    let turns = host.counters().turns;
+    let turns = host.counters().probe_periods;
     let of = |node: &NodeInfo| Listed::of(node, turns, &dials.taken(&node.record.key));
     let mut listed: Vec<Listed> = host.nodes().iter().map(of).collect();
     for own in listed.iter_mut().filter(|node| node.own) {

@@ -9,7 +9,7 @@ use wirefs_carrier::tls::{Identity, PublicKey};
 use wirefs_driver::mount::{FsyncWaits, JournalPlan, MountPlan, recover_left};
 use wirefs_driver::net::Reach;
 use wirefs_driver::node::{NodeDial, NodeHost, Via};
-use wirefs_node::{Name, Record};
+use wirefs_node::{NodeName, NodeRecord};
 
 use super::ether::Dials;
 use crate::arguments::{NodeMode, NodeUp};
@@ -69,7 +69,7 @@ impl Mounting {
     /// For `/net`: the dial of each node is remembered, so that its carrier can be told.
     pub(super) fn reach(&self) -> Reach {
         let mounting = self.clone();
-        Box::new(move |record: &Record| {
+        Box::new(move |record: &NodeRecord| {
             let dial = mounting.dial(record);
             mounting.dials.add(&mounting.host, record.key, Arc::clone(&dial));
             Some(mounting.plan(record, dial))
@@ -96,12 +96,12 @@ impl Mounting {
         outcomes
     }
 
-    fn dial(&self, record: &Record) -> Arc<NodeDial> {
+    fn dial(&self, record: &NodeRecord) -> Arc<NodeDial> {
         Arc::new(NodeDial::new(Arc::clone(&self.host), record.key, Arc::clone(&self.identity), self.via))
     }
 
     /// As the last word about it says, else as the last word about all.
-    fn plan(&self, record: &Record, dial: Arc<NodeDial>) -> MountPlan {
+    fn plan(&self, record: &NodeRecord, dial: Arc<NodeDial>) -> MountPlan {
         MountPlan {
             dial,
             path: Vec::new(),
@@ -120,7 +120,7 @@ impl Mounting {
     }
 
     /// The journals of a node. They go by its key: it may be called something else by the time they are needed.
-    fn journal(&self, record: &Record) -> Option<JournalPlan> {
+    fn journal(&self, record: &NodeRecord) -> Option<JournalPlan> {
         let state = self.state.as_ref()?;
         let key = PublicKey::from_raw(record.key.0).fingerprint();
         Some(JournalPlan {
@@ -137,12 +137,12 @@ impl Mounting {
     }
 
     /// Where it is in `/net`.
-    fn place(&self, record: &Record) -> String {
+    fn place(&self, record: &NodeRecord) -> String {
         self.at.join(record.name.as_str()).to_string_lossy().into_owned()
     }
 }
 
-fn mode_of(name: &Name, modes: &[NodeMode]) -> Mode {
+fn mode_of(name: &NodeName, modes: &[NodeMode]) -> Mode {
     let for_it = modes.iter().rev().find(|mode| mode.node.as_ref() == Some(name));
     let for_all = || modes.iter().rev().find(|mode| mode.node.is_none());
     for_it.or_else(for_all).map(|mode| mode.mode).unwrap_or_default()
@@ -155,11 +155,11 @@ mod tests {
     #[test]
     fn the_last_word_about_a_node_counts_before_that_about_all() {
         let mode = |node: Option<&str>, mode: &str| NodeMode {
-            node: node.map(|name| Name::new(name).unwrap()),
+            node: node.map(|name| NodeName::new(name).unwrap()),
             mode: Mode::parse(mode).unwrap(),
         };
         let modes = [mode(Some("a"), "strict"), mode(None, "commit"), mode(None, "session")];
-        let of = |name: &str, modes: &[NodeMode]| mode_of(&Name::new(name).unwrap(), modes);
+        let of = |name: &str, modes: &[NodeMode]| mode_of(&NodeName::new(name).unwrap(), modes);
         assert_eq!(of("a", &modes), Mode::parse("strict").unwrap());
         assert_eq!(of("b", &modes), Mode::parse("session").unwrap());
         assert_eq!(of("b", &[]), Mode::default());

@@ -13,7 +13,7 @@ use wirefs_carrier::tls::{Identity, PublicKey};
 use wirefs_carrier::{Address, HostPort, ListenOptions, Listener, TLS_PORT_DEFAULT};
 use wirefs_driver::net::{Net, NetPlan};
 use wirefs_driver::node::{NodeHost, NodePlan};
-use wirefs_node::{Export, Name};
+use wirefs_node::{NodeExport, NodeName};
 
 use super::control::{self, NodeSocket};
 use super::ether::{Dials, Offer};
@@ -151,10 +151,10 @@ fn node_plan(
         Some(name) => name.clone(),
         None => machine_name()?,
     };
-    let export = match (share, Name::new(EXPORT)) {
+    let export = match (share, NodeName::new(EXPORT)) {
         (Some(share), Some(name)) => {
             let acts_for_callers = rustix::process::geteuid().is_root();
-            let export = Export { name, read_only: arguments.read_only, acts_for_callers };
+            let export = NodeExport { name, read_only: arguments.read_only, acts_for_callers };
             Some((export, share.to_owned()))
         }
         (_, _) => None,
@@ -173,10 +173,10 @@ fn node_plan(
 }
 
 /// The first part of the machine's name.
-fn machine_name() -> Result<Name> {
+fn machine_name() -> Result<NodeName> {
     let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let first = name.split('.').next().unwrap_or_default();
-    Name::new(first).ok_or_else(|| {
+    NodeName::new(first).ok_or_else(|| {
         failure(format!("this machine's name, `{first}`, is not a node's"), "give one with --name NAME")
     })
 }

@@ -1,5 +1,5 @@
-//! Signatures. What is signed begins with what it is for, so that no signature serves two ends; and no message of TLS
-//! begins like one of ours.
+//! Signatures. A signed message begins with its purpose, so that no signature can be used for another one; no TLS
+//! message begins with these prefixes.
 
 use crate::key::NodeKey;
 use ring::signature::{ED25519, UnparsedPublicKey};
@@ -9,11 +9,11 @@ pub(crate) const SIGNATURE_BYTES: usize = 64;
 
 type Sign = dyn Fn(&[u8]) -> Option<[u8; SIGNATURE_BYTES]> + Send + Sync;
 
-/// Signs with this node's key; `None` where the key refuses.
+/// Signs with this node's key; returns `None` if the key refuses.
 pub struct Signer(Box<Sign>);
 
 impl Signer {
-    /// Signs by this function, which makes an ed25519 signature of what it is given.
+    /// Wraps a function that returns the ed25519 signature of its argument.
     pub fn new(sign: impl Fn(&[u8]) -> Option<[u8; 64]> + Send + Sync + 'static) -> Signer {
         Signer(Box::new(sign))
     }
@@ -29,7 +29,7 @@ impl std::fmt::Debug for Signer {
     }
 }
 
-/// Whether the last bytes are this key's signature of all before them.
+/// Returns whether the last bytes are this key's signature of all bytes before them.
 pub(crate) fn is_signed(purpose: &[u8], key: &NodeKey, bytes: &[u8]) -> bool {
     let Some((message, signature)) = bytes.split_last_chunk::<SIGNATURE_BYTES>() else {
         return false;
