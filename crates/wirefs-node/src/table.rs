@@ -152,8 +152,8 @@ impl MemberTable {
         oldest.is_some_and(|key| self.members.remove(&key).is_some())
     }
 
-    /// Merges a merge_claim about a node's state. Only a merge_claim about the known incarnation counts, so a node can refute all
-    /// claims about itself. A merge_claim of death only makes the node a suspect here: a node that was partitioned, and
+    /// Merges a claim about a node's state. Only a claim about the known incarnation counts, so a node can refute all
+    /// claims about itself. A claim of death only makes the node a suspect here: a node that was partitioned, and
     /// believes all others dead, harms none when it rejoins. Returns whether anything changed.
     pub(crate) fn merge_claim(
         &mut self,

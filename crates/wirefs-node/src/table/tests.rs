@@ -30,7 +30,10 @@ fn claim_of_death_starts_the_suspicion_timeout() {
     assert!(table.merge_claim(NOW, &key, 1_000, Liveness::Dead, SUSPICION));
     assert_eq!(state(&table, 1), Liveness::Suspect);
     let soon = NOW + SUSPICION / 2;
-    assert!(!table.merge_claim(soon, &key, 1_000, Liveness::Dead, SUSPICION), "events again it is no more");
+    assert!(
+        !table.merge_claim(soon, &key, 1_000, Liveness::Dead, SUSPICION),
+        "a repeated claim changes nothing"
+    );
     assert!(table.expired_suspects(soon).is_empty());
     assert_eq!(table.expired_suspects(NOW + SUSPICION), [key]);
     let refuted = table.merge_own(soon, signed(1, |record| record.incarnation = 1_001));
