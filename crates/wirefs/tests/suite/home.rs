@@ -1,4 +1,4 @@
-//! A home of its own for each test, with guards that leave no process and no mount behind.
+//! A home directory for each test, with guards that leave no process and no mount behind.
 
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
@@ -12,23 +12,23 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 /// The program under test.
 pub(crate) const WIREFS: &str = env!("CARGO_BIN_EXE_wirefs");
 
-/// No wait of a test is longer.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The timeout of all waits.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A directory with a home, a runtime directory, an export and a mountpoint.
-pub(crate) struct World {
+pub(crate) struct TestHome {
     dir: PathBuf,
 }
 
-impl World {
-    pub(crate) fn new() -> World {
+impl TestHome {
+    pub(crate) fn new() -> TestHome {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let dir = std::env::temp_dir().join(format!("wirefs-command-{}-{number}", std::process::id()));
         for name in ["home", "run", "export", "mnt"] {
             std::fs::create_dir_all(dir.join(name)).unwrap();
         }
-        World { dir: std::fs::canonicalize(dir).unwrap() }
+        TestHome { dir: std::fs::canonicalize(dir).unwrap() }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -52,14 +52,14 @@ impl World {
         format!("unix://{}", self.text("socket"))
     }
 
-    /// A program in this world; it finds `wirefs` on its path.
+    /// Returns a command in this home; it finds `wirefs` on its path.
     pub(crate) fn command(&self, program: &str) -> Command {
         let mut command = Command::new(program);
         self.at_home(&mut command);
         command
     }
 
-    /// Gives a command this world's home, wherever it runs.
+    /// Sets the environment of this home for a command.
     pub(crate) fn at_home(&self, command: &mut Command) {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let bin = Path::new(WIREFS).parent().unwrap().to_owned();
@@ -72,34 +72,34 @@ impl World {
     }
 
     /// Runs `wirefs` to its end.
-    pub(crate) fn wirefs(&self, arguments: &[&str]) -> Ran {
-        Ran::of(self.command(WIREFS).args(arguments))
+    pub(crate) fn wirefs(&self, arguments: &[&str]) -> Finished {
+        Finished::of(self.command(WIREFS).args(arguments))
     }
 
-    /// Runs a program to its end, and then ends what it left running.
-    pub(crate) fn run_in_group(&self, command: &mut Command) -> Ran {
+    /// Runs a program to its end, and then ends its background processes.
+    pub(crate) fn run_in_group(&self, command: &mut Command) -> Finished {
         let output = std::fs::File::create(self.path("output")).unwrap();
         command.process_group(0).stdout(output.try_clone().unwrap()).stderr(output);
         let mut child = command.spawn().unwrap();
         let group = Pid::from_child(&child);
         let code = child.wait().unwrap().code();
         let _none_left = kill_process_group(group, Signal::KILL);
-        Ran { code, stdout: self.read("output"), stderr: String::new() }
+        Finished { code, stdout: self.read("output"), stderr: String::new() }
     }
 
-    /// Starts `wirefs serve` on the export and waits until it says where it listens.
+    /// Starts `wirefs serve` on the export and waits for its address line.
     pub(crate) fn serve(&self, arguments: &[&str]) -> Server {
         self.serve_source("export", arguments)
     }
 
-    /// The same with something else than the export.
+    /// The same for another source.
     pub(crate) fn serve_source(&self, source: &str, arguments: &[&str]) -> Server {
         let mut command = self.command(WIREFS);
         command.args(["serve", source]).args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
         Server::start(command)
     }
 
-    /// A server on a unix socket, and its export mounted.
+    /// Starts a server on a unix socket, and mounts its export.
     pub(crate) fn mounted(&self) -> Server {
         let server = self.serve(&["--listen", &self.url()]);
         self.wirefs(&["mount", &self.url(), "mnt"]).succeeds();
@@ -113,14 +113,14 @@ impl World {
         server
     }
 
-    /// Whether the kernel has a mount at `mnt`.
+    /// Returns whether the kernel has a mount at `mnt`.
     pub(crate) fn is_mounted(&self) -> bool {
         let table = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
         let mountpoint = format!(" {} ", self.text("mnt"));
         table.lines().any(|line| line.contains(&mountpoint))
     }
 
-    /// The status of the mount as `--json` prints it.
+    /// Returns the status of the mount from `--json`.
     pub(crate) fn status(&self) -> serde_json::Value {
         self.status_of("mnt")
     }
@@ -129,14 +129,14 @@ impl World {
         serde_json::from_str(&self.wirefs(&["status", "--json", mountpoint]).succeeds()).unwrap()
     }
 
-    /// The process that serves the mount.
+    /// Returns the process of the mount.
     pub(crate) fn process(&self) -> Pid {
         let number = self.status()["process"].as_i64().unwrap();
         Pid::from_raw(i32::try_from(number).unwrap()).unwrap()
     }
 }
 
-impl Drop for World {
+impl Drop for TestHome {
     fn drop(&mut self) {
         if self.is_mounted() {
             self.wirefs(&["umount", "-f", "mnt"]);
@@ -149,50 +149,50 @@ impl Drop for World {
     }
 }
 
-/// A second mount of a world's export, at `other`.
-pub(crate) struct Other<'a>(&'a World);
+/// A second mount of a home's export, at `other`.
+pub(crate) struct SecondMount<'a>(&'a TestHome);
 
-impl Other<'_> {
-    pub(crate) fn mount<'a>(world: &'a World, mode: &str) -> Other<'a> {
-        Other::mount_with_deadline(world, mode, "10s")
+impl SecondMount<'_> {
+    pub(crate) fn mount<'a>(home: &'a TestHome, mode: &str) -> SecondMount<'a> {
+        SecondMount::mount_with_deadline(home, mode, "10s")
     }
 
-    pub(crate) fn mount_with_deadline<'a>(world: &'a World, mode: &str, deadline: &str) -> Other<'a> {
-        std::fs::create_dir(world.path("other")).unwrap();
-        world.wirefs(&["mount", "--mode", mode, "--deadline", deadline, &world.url(), "other"]).succeeds();
-        Other(world)
+    pub(crate) fn mount_with_deadline<'a>(home: &'a TestHome, mode: &str, deadline: &str) -> SecondMount<'a> {
+        std::fs::create_dir(home.path("other")).unwrap();
+        home.wirefs(&["mount", "--mode", mode, "--deadline", deadline, &home.url(), "other"]).succeeds();
+        SecondMount(home)
     }
 }
 
-impl Drop for Other<'_> {
+impl Drop for SecondMount<'_> {
     fn drop(&mut self) {
         self.0.wirefs(&["umount", "-f", "other"]);
     }
 }
 
-/// How a program ended.
+/// The result of a program.
 #[derive(Debug)]
-pub(crate) struct Ran {
+pub(crate) struct Finished {
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
 
-impl Ran {
-    pub(crate) fn of(command: &mut Command) -> Ran {
+impl Finished {
+    pub(crate) fn of(command: &mut Command) -> Finished {
         let Output { status, stdout, stderr } = command.output().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-        Ran { code: status.code(), stdout: text(stdout), stderr: text(stderr) }
+        Finished { code: status.code(), stdout: text(stdout), stderr: text(stderr) }
     }
 
-    /// Its standard output, if it succeeded.
+    /// Returns its standard output; panics unless it succeeded.
     #[track_caller]
     pub(crate) fn succeeds(self) -> String {
         assert_eq!(self.code, Some(0), "{self:?}");
         self.stdout
     }
 
-    /// It failed, and told a person why: each of `words` is in what it said.
+    /// Panics unless it failed with an error that contains each of `words`. Returns the error.
     #[track_caller]
     pub(crate) fn fails_with(self, words: &[&str]) -> String {
         assert_eq!(self.code, Some(1), "{self:?}");
@@ -222,20 +222,20 @@ impl Server {
         let mut line = String::new();
         output.read_line(&mut line).unwrap();
         if line.is_empty() {
-            let mut said = String::new();
-            child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-            panic!("the server did not start: {said}");
+            let mut output = String::new();
+            child.stderr.take().unwrap().read_to_string(&mut output).unwrap();
+            panic!("the server did not start: {output}");
         }
         Server { child, output, line }
     }
 
-    /// The address that it listens on.
+    /// Returns the address that it listens on.
     pub(crate) fn address(&self) -> String {
         let (_, rest) = self.line.split_once(" on ").unwrap();
         rest.split([' ', ';']).next().unwrap().to_owned()
     }
 
-    /// Sends a signal; where it stops the server, waits until all of it has stopped.
+    /// Sends a signal; after SIGSTOP, waits until all threads have stopped.
     pub(crate) fn kill(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
         if signal == Signal::STOP {
@@ -246,17 +246,17 @@ impl Server {
     fn is_stopped(&self) -> bool {
         let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap();
         let state = |stat: String| stat.rsplit(')').next().unwrap().trim_start().starts_with('T');
-        // One that has ended meanwhile runs as little.
+        // A thread that has ended meanwhile counts as stopped.
         tasks.flatten().all(|task| std::fs::read_to_string(task.path().join("stat")).map_or(true, state))
     }
 
-    /// Waits for its end; its exit status and all that it said since its first line.
-    pub(crate) fn end(mut self) -> Ran {
+    /// Waits for its end. Returns its exit status and its output after the first line.
+    pub(crate) fn end(mut self) -> Finished {
         let (mut stdout, mut stderr) = (String::new(), String::new());
         let code = wait_child(&mut self.child);
         self.output.read_to_string(&mut stdout).unwrap();
         self.child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
-        Ran { code, stdout, stderr }
+        Finished { code, stdout, stderr }
     }
 }
 
@@ -276,25 +276,24 @@ fn wait_child(child: &mut Child) -> Option<i32> {
     status.unwrap().code()
 }
 
-/// Waits until something is so, and fails when it does not come to be.
+/// Waits until a condition holds, and panics on a timeout.
 #[track_caller]
 pub(crate) fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while !is_so() {
         assert!(Instant::now() < deadline, "waited in vain for {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
 
-/// Whether a process is there and no zombie.
+/// Returns whether a process exists and is no zombie.
 pub(crate) fn is_alive(process: Pid) -> bool {
     std::fs::read_to_string(format!("/proc/{}/stat", process.as_raw_nonzero()))
         .is_ok_and(|stat| !stat.rsplit(')').next().unwrap_or_default().trim_start().starts_with('Z'))
 }
 
-/// Copies the program under test, so that it can be started at once. Not by this process: one that another of its threads starts
-/// meanwhile has the copy open for writing too until it executes, and as long as anybody has that, the kernel starts no such
-/// program (ETXTBSY).
+/// Copies the program under test, ready to be started. In another process: a child of this one would inherit the copy
+/// open for writing until it executes, and the kernel starts no program that is open for writing (ETXTBSY).
 pub(crate) fn copy_program(to: &Path) {
     let copied = Command::new("cp").arg(WIREFS).arg(to).status().unwrap();
     assert!(copied.success(), "cp {WIREFS} {}", to.display());

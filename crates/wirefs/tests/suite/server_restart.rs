@@ -1,6 +1,6 @@
-//! A server that is killed and started again: programs see a pause.
+//! A server that is killed and restarted: programs notice only a pause.
 
-use crate::world::{Other, World, wait_for};
+use crate::home::{SecondMount, TestHome, wait_for};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
@@ -14,7 +14,7 @@ use std::thread;
 const PROGRAMS: usize = 4;
 const KILLS: usize = 8;
 
-/// Changes that fail or leave something else when they are done twice.
+/// Makes non-idempotent changes.
 fn round(dir: &Path, number: usize) -> io::Result<()> {
     let at = |name: &str| dir.join(format!("{name}{number}"));
     fs::create_dir(at("dir"))?;
@@ -34,39 +34,39 @@ fn round(dir: &Path, number: usize) -> io::Result<()> {
     Ok(())
 }
 
-/// A server that is started again whenever it ends, and its mount.
+/// A server that is restarted whenever it ends, and its mount.
 ///
-/// By a shell of its own: a process that this one starts closes what this one has open in the mount before it becomes a
+/// By a separate shell: a child of this process closes this process's open files of the mount before it becomes a
 /// server, and would wait for that server.
-struct Kept<'a> {
-    world: &'a World,
+struct RestartingServer<'a> {
+    home: &'a TestHome,
     shell: Child,
 }
 
-impl Kept<'_> {
-    fn mounted(world: &World) -> Kept<'_> {
-        // The one mount is the only one that was promised anything, so nothing has to wait until others believe it no longer.
-        let kept = Kept::serving(world, "rm -rf home/.local/state/wirefs/exports");
-        world.wirefs(&["mount", "--deadline", "120s", &world.url(), "mnt"]).succeeds();
+impl RestartingServer<'_> {
+    fn mounted(home: &TestHome) -> RestartingServer<'_> {
+        // Only this mount has leases, so the server need not wait for others to expire.
+        let kept = RestartingServer::serving(home, "rm -rf home/.local/state/wirefs/exports");
+        home.wirefs(&["mount", "--deadline", "120s", &home.url(), "mnt"]).succeeds();
         kept
     }
 
-    /// The server alone. `before`: a command that runs before each start.
-    fn serving<'a>(world: &'a World, before: &str) -> Kept<'a> {
+    /// Starts the server only. `before`: a command that runs before each start.
+    fn serving<'a>(home: &'a TestHome, before: &str) -> RestartingServer<'a> {
         let script = format!(
             "while :; do {before}; wirefs serve export --listen {} >serving 2>>said & \
              echo $! >next; mv next server; wait $!; done",
-            world.url()
+            home.url()
         );
         let shell =
-            world.command("sh").args(["-c", &script]).process_group(0).stderr(Stdio::null()).spawn().unwrap();
-        let kept = Kept { world, shell };
-        wait_for("the server", || fs::read(world.path("serving")).is_ok_and(|line| !line.is_empty()));
+            home.command("sh").args(["-c", &script]).process_group(0).stderr(Stdio::null()).spawn().unwrap();
+        let kept = RestartingServer { home, shell };
+        wait_for("the server", || fs::read(home.path("serving")).is_ok_and(|line| !line.is_empty()));
         kept
     }
 
     fn server(&self) -> Pid {
-        Pid::from_raw(self.world.read("server").trim().parse().unwrap()).unwrap()
+        Pid::from_raw(self.home.read("server").trim().parse().unwrap()).unwrap()
     }
 
     /// Kills the server and waits for the next one.
@@ -77,7 +77,7 @@ impl Kept<'_> {
     }
 }
 
-impl Drop for Kept<'_> {
+impl Drop for RestartingServer<'_> {
     fn drop(&mut self) {
         let _gone = kill_process_group(Pid::from_child(&self.shell), Signal::KILL);
         let _reaped = self.shell.wait();
@@ -86,15 +86,15 @@ impl Drop for Kept<'_> {
 
 // S-75
 #[test]
-fn programs_see_nothing_of_servers_that_are_killed_and_started_again() {
-    let world = World::new();
-    let kept = Kept::mounted(&world);
-    let (over, rounds) = (AtomicBool::new(false), AtomicUsize::new(0));
+fn programs_notice_no_server_restarts() {
+    let home = TestHome::new();
+    let kept = RestartingServer::mounted(&home);
+    let (is_done, rounds) = (AtomicBool::new(false), AtomicUsize::new(0));
     let program = |index: usize| -> usize {
-        let dir = world.path("mnt").join(format!("program{index}"));
+        let dir = home.path("mnt").join(format!("program{index}"));
         fs::create_dir(&dir).unwrap();
         let mut number = 0;
-        while !over.load(Ordering::Relaxed) {
+        while !is_done.load(Ordering::Relaxed) {
             round(&dir, number).unwrap_or_else(|error| panic!("round {number} of {index}: {error}"));
             number += 1;
             rounds.fetch_add(1, Ordering::Relaxed);
@@ -112,33 +112,33 @@ fn programs_see_nothing_of_servers_that_are_killed_and_started_again() {
             });
             kept.kill();
         }
-        over.store(true, Ordering::Relaxed);
+        is_done.store(true, Ordering::Relaxed);
         programs.into_iter().map(|program| program.join().unwrap()).collect()
     });
-    world.wirefs(&["umount", "mnt"]).succeeds();
+    home.wirefs(&["umount", "mnt"]).succeeds();
     for (index, rounds) in done.into_iter().enumerate() {
-        let dir = world.path("export").join(format!("program{index}"));
-        let left = (1..rounds).step_by(2);
-        assert_eq!(fs::read_dir(&dir).unwrap().count(), left.clone().count());
-        for number in left {
+        let dir = home.path("export").join(format!("program{index}"));
+        let rounds_left = (1..rounds).step_by(2);
+        assert_eq!(fs::read_dir(&dir).unwrap().count(), rounds_left.clone().count());
+        for number in rounds_left {
             assert_eq!(fs::read(dir.join(format!("dir{number}/moved"))).unwrap(), b"onetwo");
         }
     }
 }
 
-/// Bytes of each record of [`keeps_a_file`].
+/// Bytes of each record of [`append_records`].
 const RECORD: usize = 5000;
 
 fn record(index: usize) -> Vec<u8> {
     format!("{index:08}\n").repeat(RECORD.div_ceil(9)).into_bytes()[..RECORD].to_vec()
 }
 
-/// Appends records to a file, some with one write and some with several between two calls of `fsync`, until it is over. Returns how many
-/// of them were synced.
-fn keeps_a_file(path: &Path, synced: &AtomicUsize, over: &AtomicBool) -> usize {
+/// Appends records to a file, with one or several writes between two calls of `fsync`, until the end. Returns the
+/// number of synced records.
+fn append_records(path: &Path, synced: &AtomicUsize, is_done: &AtomicBool) -> usize {
     let file = OpenOptions::new().write(true).create_new(true).open(path).unwrap();
     let mut count = 0;
-    for batch in (1..=4).cycle().take_while(|_| !over.load(Ordering::Relaxed)) {
+    for batch in (1..=4).cycle().take_while(|_| !is_done.load(Ordering::Relaxed)) {
         for index in count..count + batch {
             file.write_all_at(&record(index), (index * RECORD) as u64).unwrap();
         }
@@ -151,19 +151,19 @@ fn keeps_a_file(path: &Path, synced: &AtomicUsize, over: &AtomicBool) -> usize {
 
 // S-75 S-157
 #[test]
-fn what_is_synced_in_several_modes_is_there_though_servers_are_killed_back_to_back() {
-    let world = World::new();
-    let kept = Kept::serving(&world, ":");
-    world.wirefs(&["mount", "--mode", "commit", "--deadline", "120s", &world.url(), "mnt"]).succeeds();
-    let other = Other::mount_with_deadline(&world, "lease", "120s");
-    let (over, synced) = (AtomicBool::new(false), AtomicUsize::new(0));
+fn synced_data_of_several_modes_survives_repeated_kills() {
+    let home = TestHome::new();
+    let kept = RestartingServer::serving(&home, ":");
+    home.wirefs(&["mount", "--mode", "commit", "--deadline", "120s", &home.url(), "mnt"]).succeeds();
+    let other = SecondMount::mount_with_deadline(&home, "lease", "120s");
+    let (is_done, synced) = (AtomicBool::new(false), AtomicUsize::new(0));
     let paths: Vec<_> =
         (0..PROGRAMS).map(|index| format!("{}/f{index}", ["mnt", "other"][index % 2])).collect();
     let counts: Vec<usize> = thread::scope(|scope| {
-        let (over, synced, world) = (&over, &synced, &world);
+        let (is_done, synced, home) = (&is_done, &synced, &home);
         let keeps = |path: &String| {
-            let path = world.path(path);
-            scope.spawn(move || keeps_a_file(&path, synced, over))
+            let path = home.path(path);
+            scope.spawn(move || append_records(&path, synced, is_done))
         };
         let programs: Vec<_> = paths.iter().map(keeps).collect();
         for _ in 0..KILLS {
@@ -172,40 +172,39 @@ fn what_is_synced_in_several_modes_is_there_though_servers_are_killed_back_to_ba
             wait_for("the programs to be at work", || {
                 synced.load(Ordering::Relaxed) > before + PROGRAMS || is_over()
             });
-            // The next ones are killed while the mounts come back to them.
+            // Further servers are killed while the mounts reconnect.
             for _ in 0..3 {
                 kept.kill();
             }
         }
-        over.store(true, Ordering::Relaxed);
+        is_done.store(true, Ordering::Relaxed);
         programs.into_iter().map(|program| program.join().unwrap()).collect()
     });
     for (path, count) in paths.iter().zip(counts) {
-        let file = fs::read(world.path("export").join(Path::new(path).file_name().unwrap())).unwrap();
+        let file = fs::read(home.path("export").join(Path::new(path).file_name().unwrap())).unwrap();
         assert_eq!(file.len(), count * RECORD);
         for (index, found) in file.chunks(RECORD).enumerate() {
             assert_eq!(found, record(index), "{path}, record {index}");
         }
     }
     drop(other);
-    world.wirefs(&["umount", "mnt"]).succeeds();
-    // None of the two broke the protocol.
+    home.wirefs(&["umount", "mnt"]).succeeds();
+    // No mount violated the protocol.
     let logs =
-        fs::read_dir(world.path("home/.local/state/wirefs")).unwrap().flatten().map(|entry| entry.path());
-    for log in
-        logs.filter(|path| path.extension().is_some_and(|end| end == "log")).chain([world.path("said")])
+        fs::read_dir(home.path("home/.local/state/wirefs")).unwrap().flatten().map(|entry| entry.path());
+    for log in logs.filter(|path| path.extension().is_some_and(|end| end == "log")).chain([home.path("said")])
     {
-        let said = fs::read_to_string(log).unwrap();
-        assert!(!said.contains("out of place"), "{said}");
+        let output = fs::read_to_string(log).unwrap();
+        assert!(!output.contains("out of place"), "{output}");
     }
 }
 
 // S-75
 #[test]
-fn what_is_written_through_an_open_file_goes_to_that_file_wherever_it_is() {
-    let world = World::new();
-    let server = Kept::mounted(&world);
-    let mount = world.path("mnt");
+fn writes_to_an_open_file_reach_it_after_a_rename() {
+    let home = TestHome::new();
+    let server = RestartingServer::mounted(&home);
+    let mount = home.path("mnt");
     let open = |name: &str| {
         OpenOptions::new().read(true).write(true).create_new(true).open(mount.join(name)).unwrap()
     };
@@ -222,20 +221,20 @@ fn what_is_written_through_an_open_file_goes_to_that_file_wherever_it_is() {
         file.sync_all().unwrap();
     }
     for name in ["kept", "elsewhere"] {
-        assert_eq!(world.read(&format!("export/{name}")), "beforebehind");
+        assert_eq!(home.read(&format!("export/{name}")), "beforebehind");
     }
-    // What has no name is gone with the process that held it.
+    // A file without a name ends with the server process that held it.
     assert!(gone.write_all_at(b"behind", 6).and_then(|()| gone.sync_all()).is_err());
-    assert_eq!(fs::read_dir(world.path("export")).unwrap().count(), 2);
+    assert_eq!(fs::read_dir(home.path("export")).unwrap().count(), 2);
     drop((kept, moved, gone));
 }
 
 #[test]
-fn what_is_noted_is_the_users_alone_and_names_no_session() {
-    let world = World::new();
-    let _server = world.mounted();
-    fs::write(world.path("mnt/f"), "text").unwrap();
-    let dir = world.path("home/.local/state/wirefs/ledger");
+fn ledger_is_private_and_contains_no_session_id() {
+    let home = TestHome::new();
+    let _server = home.mounted();
+    fs::write(home.path("mnt/f"), "text").unwrap();
+    let dir = home.path("home/.local/state/wirefs/ledger");
     let exports: Vec<_> = fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().path()).collect();
     let [export] = exports.as_slice() else { panic!("{exports:?}") };
     let logs: Vec<_> = fs::read_dir(export).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -246,14 +245,14 @@ fn what_is_noted_is_the_users_alone_and_names_no_session() {
 }
 
 #[test]
-fn a_server_without_a_place_for_notes_says_so_and_works() {
-    let world = World::new();
-    world.write("home/.local/state/wirefs/ledger", "in the way");
-    let server = world.mounted();
-    fs::write(world.path("mnt/f"), "text").unwrap();
-    assert_eq!(world.read("mnt/f"), "text");
-    world.wirefs(&["umount", "mnt"]).succeeds();
+fn server_without_a_ledger_directory_reports_it_and_works() {
+    let home = TestHome::new();
+    home.write("home/.local/state/wirefs/ledger", "in the way");
+    let server = home.mounted();
+    fs::write(home.path("mnt/f"), "text").unwrap();
+    assert_eq!(home.read("mnt/f"), "text");
+    home.wirefs(&["umount", "mnt"]).succeeds();
     server.kill(Signal::TERM);
-    let said = server.end().stderr;
-    assert_eq!(said.matches("changes are remembered in memory only").count(), 1, "{said}");
+    let output = server.end().stderr;
+    assert_eq!(output.matches("changes are remembered in memory only").count(), 1, "{output}");
 }

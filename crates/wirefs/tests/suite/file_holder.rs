@@ -1,59 +1,61 @@
-//! A program that holds files open, and starts no other. The test program itself is none: whenever one of its tests starts a
-//! program, that one has all its open files for a moment, and closes them when it executes, which the kernel tells a mount as a
-//! `close` (FLUSH). Modes that publish at `close` would do so then.
+//! A program that holds files open, and starts no other. The test program is unsuitable: when one of its tests starts a
+//! program, the child has all open files until it executes, and then closes them. The kernel reports that as `close`
+//! (FLUSH) to the mount, and modes that publish at `close` would publish.
 //!
-//! It is this very test binary, started again, so that no other program must be built.
+//! The test binary itself, started again, so that no other program must be built.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::FileExt;
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
-use crate::world::World;
+use crate::home::TestHome;
 
-/// Tells the program what it is.
-const IS_PEN: &str = "WIREFS_TEST_PEN";
-/// Its answers begin so, among what the test harness says.
-const SAYS: &str = "pen: ";
+/// The environment variable that selects this role.
+const IS_FILE_HOLDER: &str = "WIREFS_TEST_PEN";
+/// The prefix of its replies, among the output of the test harness.
+const ANSWER_PREFIX: &str = "pen: ";
 
-pub(crate) struct Pen {
+pub(crate) struct FileHolder {
     program: Child,
     orders: ChildStdin,
     answers: BufReader<ChildStdout>,
     files: usize,
 }
 
-/// A file that a pen has open.
+/// An open file of the program.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Held(usize);
+pub(crate) struct HeldFile(usize);
 
-impl Pen {
-    pub(crate) fn new(world: &World) -> Pen {
-        let mut command = world.command(std::env::current_exe().unwrap().to_str().unwrap());
-        command.args(["--exact", "pen::holds_files_open_when_asked", "--nocapture"]).env(IS_PEN, "1");
+impl FileHolder {
+    pub(crate) fn new(home: &TestHome) -> FileHolder {
+        let mut command = home.command(std::env::current_exe().unwrap().to_str().unwrap());
+        command
+            .args(["--exact", "file_holder::holds_files_open_when_asked", "--nocapture"])
+            .env(IS_FILE_HOLDER, "1");
         let mut program = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let (orders, answers) = (program.stdin.take().unwrap(), program.stdout.take().unwrap());
-        Pen { program, orders, answers: BufReader::new(answers), files: 0 }
+        FileHolder { program, orders, answers: BufReader::new(answers), files: 0 }
     }
 
-    /// Opens a file of the world for reading and writing, made if it is not there.
-    pub(crate) fn open(&mut self, name: &str) -> Held {
+    /// Opens a file of the home for reading and writing; creates it if it is missing.
+    pub(crate) fn open(&mut self, name: &str) -> HeldFile {
         assert_eq!(self.order(&format!("open {name}")), "");
         self.files += 1;
-        Held(self.files - 1)
+        HeldFile(self.files - 1)
     }
 
-    /// Writes so many times the same byte.
-    pub(crate) fn write(&mut self, file: Held, at: u64, byte: u8, count: usize) {
+    /// Writes `count` copies of a byte.
+    pub(crate) fn write(&mut self, file: HeldFile, at: u64, byte: u8, count: usize) {
         assert_eq!(self.order(&format!("write {} {at} {byte} {count}", file.0)), "");
     }
 
-    /// All that it reads there: text of one line.
-    pub(crate) fn text_of(&mut self, file: Held) -> String {
+    /// Reads the contents: text of one line.
+    pub(crate) fn text_of(&mut self, file: HeldFile) -> String {
         self.order(&format!("read {}", file.0))
     }
 
-    pub(crate) fn close(&mut self, file: Held) {
+    pub(crate) fn close(&mut self, file: HeldFile) {
         assert_eq!(self.order(&format!("close {}", file.0)), "");
     }
 
@@ -63,14 +65,14 @@ impl Pen {
         loop {
             line.clear();
             assert_ne!(self.answers.read_line(&mut line).unwrap(), 0, "{order}: the pen is gone");
-            if let Some((_, answer)) = line.split_once(SAYS) {
+            if let Some((_, answer)) = line.split_once(ANSWER_PREFIX) {
                 return answer.trim_end_matches('\n').to_owned();
             }
         }
     }
 }
 
-impl Drop for Pen {
+impl Drop for FileHolder {
     fn drop(&mut self) {
         let _gone = self.program.kill();
         let _reaped = self.program.wait();
@@ -79,13 +81,13 @@ impl Drop for Pen {
 
 #[test]
 fn holds_files_open_when_asked() {
-    if std::env::var_os(IS_PEN).is_none() {
+    if std::env::var_os(IS_FILE_HOLDER).is_none() {
         return;
     }
     let mut files = Vec::new();
     for order in std::io::stdin().lines() {
         let order = order.unwrap();
-        println!("\n{SAYS}{}", carry_out(&order, &mut files).unwrap());
+        println!("\n{ANSWER_PREFIX}{}", carry_out(&order, &mut files).unwrap());
     }
 }
 
