@@ -1,4 +1,4 @@
-//! What the user chose, on the command line or with `-o` as `/etc/fstab` writes it.
+//! The settings of a mount, from the command line or from `-o` in the format of `/etc/fstab`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,22 +11,22 @@ use wirefs_driver::mount::CONNECTIONS_MAX;
 use crate::arguments::{self, Fsync, parse_size, parse_span};
 use crate::failure::failure;
 
-/// How long a call waits for a silent server unless the user says otherwise.
+/// The default deadline of a call.
 const DEADLINE: Duration = Duration::from_secs(10);
-/// Memory for file contents unless the user says otherwise, in bytes.
+/// The default memory limit, in bytes.
 const CACHE_BYTES_MAX: usize = 256 << 20;
-/// Disk space for file contents unless the user says otherwise, in bytes.
+/// The default disk cache limit, in bytes.
 const DISK_BYTES_MAX: u64 = 1 << 30;
-/// Threads that read requests from the kernel, at most.
+/// The maximum number of threads that read requests from the kernel.
 const THREADS_MAX: usize = 64;
 
-/// Options that only mount(8) and systemd read.
-const FOR_OTHERS: [&str; 12] = [
+/// Options for mount(8) and systemd only.
+const IGNORED_OPTIONS: [&str; 12] = [
     "defaults", "auto", "noauto", "user", "nouser", "users", "nousers", "owner", "group", "nofail",
     "_netdev", "comment",
 ];
-/// Options that the kernel takes for any file system.
-const FOR_KERNEL: [&str; 16] = [
+/// Options that the kernel accepts for any file system.
+const KERNEL_OPTIONS: [&str; 16] = [
     "exec",
     "noexec",
     "sync",
@@ -44,27 +44,28 @@ const FOR_KERNEL: [&str; 16] = [
     "nosymfollow",
     "blkdev",
 ];
-/// What is told of an option that nobody knows.
-const KNOWN: &str = "ro rw suid nosuid dev nodev exec noexec allow_other default_permissions mode= deadline= hard cache= \
+/// Options named in the message about an unknown one.
+const KNOWN_OPTIONS: &str = "ro rw suid nosuid dev nodev exec noexec allow_other default_permissions mode= deadline= hard cache= \
                      cache_size= no_cache no_prefetch journal no_journal fsync= threads= connections= identity= known_hosts= ssh_command= port= uid= gid= fsname= remount, flags such as noatime, \
                      and _netdev noauto user nofail x-…";
 
-/// What the user chose.
+/// The settings of a mount.
 #[derive(Clone, Debug)]
-pub(super) struct Chosen {
+pub(super) struct MountSettings {
     pub(super) mode: Mode,
     pub(super) deadline: Option<Duration>,
     pub(super) cache_bytes_max: usize,
-    /// `None`: nothing is kept on disk.
+    /// `None`: no disk cache.
     pub(super) disk_bytes_max: Option<u64>,
-    /// Whether anything is fetched that nobody has asked for.
+    /// Whether data is prefetched.
     prefetches: bool,
-    /// Whether changes go to a journal on disk, so that they are done before the server has them; `None`: where the mode can have one.
+    /// Whether changes go to a journal on disk and are answered before the server has them; `None`: if the mode
+    /// supports it.
     journal: Option<bool>,
-    /// What `fsync` waits for.
+    /// The durability that `fsync` waits for.
     pub(super) fsync: Fsync,
     pub(super) threads: usize,
-    /// Connections to the server, at most.
+    /// The maximum number of connections to the server.
     pub(super) connections: usize,
     pub(super) read_only: bool,
     pub(super) suid: bool,
@@ -84,9 +85,9 @@ pub(super) struct Chosen {
     pub(super) extra: Vec<String>,
 }
 
-impl Default for Chosen {
-    fn default() -> Chosen {
-        Chosen {
+impl Default for MountSettings {
+    fn default() -> MountSettings {
+        MountSettings {
             mode: Mode::default(),
             deadline: Some(DEADLINE),
             cache_bytes_max: CACHE_BYTES_MAX,
@@ -113,62 +114,62 @@ impl Default for Chosen {
     }
 }
 
-/// The flags that a mount which stands is to have; `None`: a mount is to be made.
+/// Returns the flags of a remount; `None` for a new mount.
 ///
 /// # Errors
-/// As [`Chosen::of`].
+/// As [`MountSettings::of`].
 pub(super) fn remounted(arguments: &arguments::Mount) -> Result<Option<Vec<String>>> {
     let options: Vec<String> = arguments.options.iter().flat_map(|list| split(list)).collect();
     if !options.iter().any(|option| option == "remount") {
         return Ok(None);
     }
-    let mut chosen = Chosen::default();
-    // mount(8) repeats what the kernel shows of the mount.
+    let mut settings = MountSettings::default();
+    // mount(8) repeats options that the kernel shows.
     let shown =
         |option: &&String| ["user_id=", "group_id=", "max_read="].iter().any(|name| option.starts_with(name));
-    options.iter().filter(|option| !shown(option)).try_for_each(|option| chosen.take(option))?;
+    options.iter().filter(|option| !shown(option)).try_for_each(|option| settings.take(option))?;
     Ok(Some(options))
 }
 
-impl Chosen {
-    /// The defaults, then `-o` in its order, then the options of their own.
+impl MountSettings {
+    /// Applies the defaults, then `-o` in order, then separate arguments.
     ///
     /// # Errors
-    /// An option is unknown or its value is wrong; the text says which are known.
-    pub(super) fn of(arguments: &arguments::Mount) -> Result<Chosen> {
-        let mut chosen = Chosen::default();
+    /// Fails if an option is unknown or its value is invalid; the error names the known options.
+    pub(super) fn of(arguments: &arguments::Mount) -> Result<MountSettings> {
+        let mut settings = MountSettings::default();
         for option in arguments.options.iter().flat_map(|list| split(list)) {
-            chosen.take(&option)?;
+            settings.take(&option)?;
         }
-        chosen.mode = arguments.mode.unwrap_or(chosen.mode);
-        chosen.deadline = arguments.deadline.or(chosen.deadline).filter(|_| !arguments.hard);
-        chosen.cache_bytes_max = arguments.cache.unwrap_or(chosen.cache_bytes_max);
-        let disk = arguments.cache_size.map(|bytes| bytes as u64).or(chosen.disk_bytes_max);
-        chosen.disk_bytes_max = disk.filter(|_| !arguments.no_cache);
-        if arguments.no_prefetch || !chosen.prefetches {
-            chosen.mode.fetch = chosen.mode.fetch.without_ahead();
+        settings.mode = arguments.mode.unwrap_or(settings.mode);
+        settings.deadline = arguments.deadline.or(settings.deadline).filter(|_| !arguments.hard);
+        settings.cache_bytes_max = arguments.cache.unwrap_or(settings.cache_bytes_max);
+        let disk = arguments.cache_size.map(|bytes| bytes as u64).or(settings.disk_bytes_max);
+        settings.disk_bytes_max = disk.filter(|_| !arguments.no_cache);
+        if arguments.no_prefetch || !settings.prefetches {
+            settings.mode.fetch = settings.mode.fetch.without_ahead();
         }
         let journal = arguments.journal.then_some(true).or(arguments.no_journal.then_some(false));
-        chosen.journal = journal.or(chosen.journal);
-        if chosen.journal == Some(true) && !chosen.mode.may_be_ahead() {
+        settings.journal = journal.or(settings.journal);
+        if settings.journal == Some(true) && !settings.mode.may_be_ahead() {
             return Err(failure(
                 "--journal: in this mode each change waits for the server, so there is nothing to keep",
                 "mount in mode lease, or without --journal",
             ));
         }
-        chosen.fsync = arguments.fsync.unwrap_or(chosen.fsync);
-        if chosen.fsync == Fsync::Journal && !chosen.keeps_journal() {
+        settings.fsync = arguments.fsync.unwrap_or(settings.fsync);
+        if settings.fsync == Fsync::Journal && !settings.has_journal() {
             return Err(failure(
                 "--fsync=journal: no journal is kept",
                 "mount in mode lease, and without --no-journal",
             ));
         }
-        chosen.allow_other |= arguments.allow_other;
-        Ok(chosen)
+        settings.allow_other |= arguments.allow_other;
+        Ok(settings)
     }
 
-    /// Whether changes go to a journal on disk.
-    pub(super) fn keeps_journal(&self) -> bool {
+    /// Returns whether changes go to a journal on disk.
+    pub(super) fn has_journal(&self) -> bool {
         self.journal.unwrap_or(true) && self.mode.may_be_ahead()
     }
 
@@ -177,7 +178,7 @@ impl Chosen {
             Some((name, value)) => (name, Some(value)),
             None => (option, None),
         };
-        if name.starts_with("x-") || name.starts_with("X-") || FOR_OTHERS.contains(&name) {
+        if name.starts_with("x-") || name.starts_with("X-") || IGNORED_OPTIONS.contains(&name) {
             return Ok(());
         }
         let known = match value {
@@ -187,18 +188,19 @@ impl Chosen {
         if known {
             return Ok(());
         }
-        Err(match (value, Chosen::default().take_value(name, "")) {
+        Err(match (value, MountSettings::default().take_value(name, "")) {
             (None, Err(_)) => failure(format!("-o {name} needs a value"), format!("write -o {name}=VALUE")),
-            (_, Ok(_) | Err(_)) => {
-                failure(format!("there is no mount option `{option}`"), format!("the options are: {KNOWN}"))
-            }
+            (_, Ok(_) | Err(_)) => failure(
+                format!("there is no mount option `{option}`"),
+                format!("the options are: {KNOWN_OPTIONS}"),
+            ),
         })
     }
 
-    /// Whether there is such an option.
+    /// Returns whether the option exists.
     fn take_flag(&mut self, name: &str) -> bool {
         match name {
-            // What it asks for has been done where it counts.
+            // Handled already.
             "" | "remount" => {}
             "ro" => self.read_only = true,
             "rw" => self.read_only = false,
@@ -213,13 +215,13 @@ impl Chosen {
             "no_prefetch" => self.prefetches = false,
             "journal" => self.journal = Some(true),
             "no_journal" => self.journal = Some(false),
-            _ if FOR_KERNEL.contains(&name) => self.extra.push(name.to_owned()),
+            _ if KERNEL_OPTIONS.contains(&name) => self.extra.push(name.to_owned()),
             _ => return false,
         }
         true
     }
 
-    /// Whether there is such an option; an error where its value is wrong.
+    /// Returns whether the option exists; fails if its value is invalid.
     fn take_value(&mut self, name: &str, value: &str) -> Result<bool, String> {
         match name {
             "mode" => self.mode = Mode::parse(value)?,
@@ -252,7 +254,7 @@ impl Chosen {
     }
 }
 
-/// Parts options at commas; `\,` is a comma, `\\` a backslash.
+/// Splits options at commas; `\,` is a comma, `\\` a backslash.
 fn split(list: &str) -> Vec<String> {
     let mut options = vec![String::new()];
     let mut chars = list.chars().peekable();
@@ -278,7 +280,7 @@ fn filled(value: &str) -> Result<&str, String> {
     if value.is_empty() { Err("the value is empty".to_owned()) } else { Ok(value) }
 }
 
-/// The process in the background works in another directory.
+/// The background process has another working directory.
 fn absolute(value: &str) -> Result<PathBuf, String> {
     std::path::absolute(filled(value)?).map_err(|error| error.to_string())
 }

@@ -1,23 +1,23 @@
-//! Where a mount keeps what it knows for the next one: below `$XDG_CACHE_HOME/wirefs`, a directory for each source. And where it
-//! keeps what it has changed until the server has it: below `$XDG_STATE_HOME/wirefs`.
+//! Directories of a mount's persistent state: cached data below `$XDG_CACHE_HOME/wirefs`, one directory per source;
+//! journals and quarantined changes below `$XDG_STATE_HOME/wirefs`.
 
 use wirefs_carrier::Source;
 use wirefs_driver::mount::{FsyncWaits, JournalPlan, StorePlan};
-use wirefs_store::place::name_of;
+use wirefs_store::source_directory::directory_name;
 
-use super::chosen::Chosen;
-use crate::places;
+use super::settings::MountSettings;
 use crate::recover;
 use crate::terminal::note;
+use crate::user_dirs;
 
 /// The directory of journals, below the state directory.
 pub(crate) const JOURNALS: &str = "journal";
-/// The directory of what servers refused.
+/// The directory of quarantined changes.
 pub(crate) const QUARANTINE: &str = "quarantine";
 
-/// The journals of a source; `None` where there is no place for them.
-pub(crate) fn journal_of(source: &Source, text: &[u8], keeps: bool) -> Option<JournalPlan> {
-    let dir = places::state_dir().and_then(|dir| places::make_private(&dir).map(|()| dir));
+/// Returns the journal of a source; `None` without a state directory.
+pub(crate) fn journal_of(source: &Source, text: &[u8], is_written: bool) -> Option<JournalPlan> {
+    let dir = user_dirs::state_dir().and_then(|dir| user_dirs::create_private(&dir).map(|()| dir));
     match dir {
         Ok(dir) => Some(JournalPlan {
             dir: dir.join(JOURNALS),
@@ -27,7 +27,7 @@ pub(crate) fn journal_of(source: &Source, text: &[u8], keeps: bool) -> Option<Jo
             source: text.to_vec(),
             user: rustix::process::geteuid().as_raw(),
             tell: recover::progress,
-            keeps,
+            is_written,
             fsync: FsyncWaits::default(),
         }),
         Err(error) => {
@@ -37,12 +37,12 @@ pub(crate) fn journal_of(source: &Source, text: &[u8], keeps: bool) -> Option<Jo
     }
 }
 
-/// The directory for a source; `None` where the user wants none, or has no place for it.
-pub(super) fn of(source: &Source, chosen: &Chosen) -> Option<StorePlan> {
-    let contents_bytes_max = chosen.disk_bytes_max?;
+/// Returns the cache directory of a source; `None` if disabled, or without a cache directory.
+pub(super) fn of(source: &Source, settings: &MountSettings) -> Option<StorePlan> {
+    let contents_bytes_max = settings.disk_bytes_max?;
     let address = source.address.to_string();
-    let name = name_of(address.as_bytes(), &source.path, rustix::process::geteuid().as_raw());
-    let dir = places::cache_dir().and_then(|dir| places::make_private(&dir).map(|()| dir.join(name)));
+    let name = directory_name(address.as_bytes(), &source.path, rustix::process::geteuid().as_raw());
+    let dir = user_dirs::cache_dir().and_then(|dir| user_dirs::create_private(&dir).map(|()| dir.join(name)));
     match dir {
         Ok(dir) => Some(StorePlan { dir, contents_bytes_max }),
         Err(error) => {

@@ -1,4 +1,4 @@
-//! One segment: records behind each other.
+//! One segment: consecutive records.
 //!
 //! ```text
 //!  0  magic[4]  length[4]  file[16]  version[8]  offset[8]     40
@@ -7,7 +7,7 @@
 //!  64 data[length]
 //! ```
 
-use super::Spot;
+use super::PieceLocation;
 use crate::snapshot::{id_bytes, take_id};
 use crate::sum::{SUM_BYTES, sum};
 use bytes::{Buf, Bytes};
@@ -19,7 +19,7 @@ use std::sync::Arc;
 use wirefs_cache::{PIECE_BYTES, Piece};
 
 const MAGIC: [u8; 4] = *b"wfp1";
-/// Bytes before a record's data.
+/// Bytes of a record's header.
 const HEAD_BYTES: usize = 64;
 const FIELDS_BYTES: usize = 40;
 const HEAD_SUM_BYTES: usize = 8;
@@ -27,7 +27,7 @@ const EXTENSION: &str = "segment";
 
 const _: () = assert!(FIELDS_BYTES + SUM_BYTES + HEAD_SUM_BYTES == HEAD_BYTES, "the fields fill the head");
 
-/// A segment, and how much of it counts.
+/// A segment, and its valid length.
 #[derive(Debug)]
 pub(super) struct Segment {
     pub(super) file: Arc<File>,
@@ -35,23 +35,23 @@ pub(super) struct Segment {
 }
 
 impl Segment {
-    /// Whether a spot lies within it.
-    pub(super) fn holds(&self, spot: &Spot) -> bool {
-        end_of(spot) <= self.bytes
+    /// Returns whether a location is within it.
+    pub(super) fn holds(&self, location: &PieceLocation) -> bool {
+        record_end(location) <= self.bytes
     }
 }
 
-/// Where the record at a spot ends.
-pub(super) fn end_of(spot: &Spot) -> u64 {
-    u64::from(spot.at) + HEAD_BYTES as u64 + u64::from(spot.length)
+/// Returns the end of the record at a location.
+pub(super) fn record_end(location: &PieceLocation) -> u64 {
+    u64::from(location.at) + HEAD_BYTES as u64 + u64::from(location.length)
 }
 
-/// The file of a segment.
+/// Returns the file of a segment.
 pub(super) fn path(dir: &Path, number: u32) -> PathBuf {
     dir.join(format!("{number:08x}.{EXTENSION}"))
 }
 
-/// All segments in a directory.
+/// Returns all segments in a directory.
 pub(super) fn all_in(dir: &Path) -> io::Result<Vec<(u32, PathBuf)>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(dir)? {
@@ -79,13 +79,13 @@ fn head(piece: &Piece, data: &[u8]) -> Vec<u8> {
     head
 }
 
-/// The piece that a head tells of; none when it is damaged.
+/// Returns the piece that a header describes; `None` if it is damaged.
 fn piece(head: &[u8; HEAD_BYTES]) -> Option<Piece> {
-    let (told, head_sum) = head.split_at_checked(FIELDS_BYTES + SUM_BYTES)?;
-    if !sum(&[told]).starts_with(head_sum) || !told.starts_with(&MAGIC) {
+    let (checked, head_sum) = head.split_at_checked(FIELDS_BYTES + SUM_BYTES)?;
+    if !sum(&[checked]).starts_with(head_sum) || !checked.starts_with(&MAGIC) {
         return None;
     }
-    let mut fields = told.get(MAGIC.len()..)?;
+    let mut fields = checked.get(MAGIC.len()..)?;
     let length = fields.try_get_u32_le().ok()?;
     let file = take_id(&mut fields)?;
     let (version, offset) = (fields.try_get_u64_le().ok()?, fields.try_get_u64_le().ok()?);
@@ -101,7 +101,7 @@ pub(super) fn write(file: &File, at: u64, piece: &Piece, data: &[u8]) -> io::Res
     file.write_all_at(data, at + HEAD_BYTES as u64)
 }
 
-/// Reads the record of a piece; none when it is damaged or another's.
+/// Reads the record of a piece; `None` if it is damaged or of another piece.
 pub(super) fn read(file: &File, at: u64, wanted: &Piece) -> Option<Bytes> {
     let mut record = vec![0; HEAD_BYTES + wanted.length as usize];
     file.read_exact_at(&mut record, at).ok()?;
@@ -112,8 +112,8 @@ pub(super) fn read(file: &File, at: u64, wanted: &Piece) -> Option<Bytes> {
     (found == *wanted && data_sum == sum(&[&record])).then_some(record)
 }
 
-/// Looks through a segment: tells of each record and where it is. Hands back where the last sound one ends.
-pub(super) fn scan(file: &File, mut tell: impl FnMut(&Piece, u32)) -> io::Result<u64> {
+/// Scans a segment: calls `report` with each record and its offset. Returns the end of the last valid one.
+pub(super) fn scan(file: &File, mut report: impl FnMut(&Piece, u32)) -> io::Result<u64> {
     let length = file.metadata()?.len();
     let mut reader = BufReader::with_capacity(256 * 1024, file);
     let mut at = 0_u64;
@@ -129,7 +129,7 @@ pub(super) fn scan(file: &File, mut tell: impl FnMut(&Piece, u32)) -> io::Result
         if end > length {
             return Ok(at);
         }
-        tell(&piece, start);
+        report(&piece, start);
         reader.seek_relative(i64::from(piece.length))?;
         at = end;
     }

@@ -1,4 +1,4 @@
-//! One carrier as the machine sees it: a group and the circuit in it.
+//! One carrier in the mux: a group and its circuit.
 
 use std::collections::VecDeque;
 use std::io;
@@ -9,96 +9,96 @@ use wirefs_circuit::{CircuitId, DialFault, Lost, Node, NodeKey, Read, Time};
 
 use crate::lost::CarrierLost;
 
-/// Bytes that are taken out of a circuit at once.
+/// The maximum read from a circuit, in bytes.
 const TAKE_BYTES: usize = 512 << 10;
 
-/// Why nothing goes over a lane any more.
+/// The reason for the end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Gone {
-    /// It never came to stand.
+pub(super) enum ConnectionEnd {
+    /// The handshake failed.
     Failed(DialFault),
-    /// Its group is over.
+    /// The group has ended.
     Lost(Lost),
-    /// The peer ended the circuit at once.
+    /// The peer reset the circuit.
     Reset,
 }
 
-impl Gone {
+impl ConnectionEnd {
     pub(super) fn carrier_lost(self) -> CarrierLost {
         let silent = "the peer was not heard for too long";
         match self {
-            Gone::Lost(Lost::Closed) => CarrierLost::Closed,
-            Gone::Lost(Lost::PeerClosed) | Gone::Reset => CarrierLost::PeerClosed,
-            Gone::Lost(Lost::Silent) | Gone::Failed(DialFault::Silent) => {
+            ConnectionEnd::Lost(Lost::Closed) => CarrierLost::Closed,
+            ConnectionEnd::Lost(Lost::PeerClosed) | ConnectionEnd::Reset => CarrierLost::PeerClosed,
+            ConnectionEnd::Lost(Lost::Silent) | ConnectionEnd::Failed(DialFault::Silent) => {
                 CarrierLost::Io(io::Error::new(io::ErrorKind::TimedOut, silent))
             }
-            Gone::Lost(Lost::Fault(fault)) => CarrierLost::Io(io::Error::new(
+            ConnectionEnd::Lost(Lost::Fault(fault)) => CarrierLost::Io(io::Error::new(
                 io::ErrorKind::InvalidData,
                 format!("the peer did what it may not: {fault:?}"),
             )),
-            Gone::Failed(DialFault::Stranger(_)) => {
+            ConnectionEnd::Failed(DialFault::Stranger(_)) => {
                 CarrierLost::Io(io::Error::new(io::ErrorKind::PermissionDenied, "another node answered"))
             }
         }
     }
 }
 
-/// What a reader finds.
+/// The result of a read.
 #[derive(Debug)]
-pub(super) enum Taken {
-    /// Something was added to the pieces.
+pub(super) enum ReadOutcome {
+    /// Bytes were appended to the pieces.
     Bytes,
-    /// The peer closed, and everything was taken.
+    /// The peer closed, and everything was read.
     End,
-    Gone(CarrierLost),
+    Lost(CarrierLost),
 }
 
 #[derive(Debug)]
-pub(super) struct Lane {
+pub(super) struct EtherConnection {
     pub(super) peer: Option<NodeKey>,
     pub(super) is_dialled: bool,
     pub(super) circuit: Option<CircuitId>,
-    /// Taken out of the circuit, and not yet by the reader.
+    /// Data read from the circuit, not yet taken by the reader.
     inbox: VecDeque<Bytes>,
-    /// There is more in the circuit.
+    /// The circuit has more data.
     is_readable: bool,
     pub(super) is_ended: bool,
-    pub(super) gone: Option<Gone>,
+    pub(super) end: Option<ConnectionEnd>,
     pub(super) is_closed: bool,
-    /// The circuit did not take all that it was given.
+    /// The circuit did not take all data of the last write.
     pub(super) is_full: bool,
-    /// Somebody waits for room.
-    pub(super) wants_room: bool,
-    /// The group is closed then: it was not accepted, or its last words were not heard.
-    pub(super) until: Option<Time>,
-    /// Somebody has a handle of it.
-    pub(super) is_held: bool,
+    /// A thread waits for a writable circuit.
+    pub(super) awaits_room: bool,
+    /// The group is closed at this time: it was not accepted, or the peer did not acknowledge the end.
+    pub(super) timeout_at: Option<Time>,
+    /// A [`super::handle::ConnectionHandle`] exists.
+    pub(super) has_handle: bool,
     pub(super) signal: Arc<Condvar>,
     /// Threads that sleep on the signal.
     pub(super) sleepers: usize,
 }
 
-impl Lane {
-    pub(super) fn new(is_dialled: bool) -> Lane {
-        Lane {
+impl EtherConnection {
+    pub(super) fn new(is_dialled: bool) -> EtherConnection {
+        EtherConnection {
             peer: None,
             is_dialled,
             circuit: None,
             inbox: VecDeque::new(),
             is_readable: false,
             is_ended: false,
-            gone: None,
+            end: None,
             is_closed: false,
             is_full: false,
-            wants_room: false,
-            until: None,
-            is_held: is_dialled,
+            awaits_room: false,
+            timeout_at: None,
+            has_handle: is_dialled,
             signal: Arc::new(Condvar::new()),
             sleepers: 0,
         }
     }
 
-    /// There is something to be read: looks what, so that the end is seen though nobody reads.
+    /// Handles new data: reads, so that the end is noticed without a reader.
     pub(super) fn note_readable(&mut self, now: Time, node: &mut Node) {
         self.is_readable = true;
         if self.is_closed {
@@ -108,7 +108,7 @@ impl Lane {
         }
     }
 
-    /// Reads about so many bytes into the inbox.
+    /// Reads about `most` bytes into the inbox.
     fn read(&mut self, node: &mut Node, most: usize) {
         let Some(circuit) = self.circuit else {
             return;
@@ -124,14 +124,14 @@ impl Lane {
                 Read::End => {
                     self.is_readable = false;
                     self.is_ended = true;
-                    // Who has closed hears nothing more, and waits for this: that everything was read. It may be over.
-                    let _over = node.finish(circuit);
+                    // A peer that has closed waits for this: everything was read. The group may have ended.
+                    let _ended = node.finish(circuit);
                 }
             }
         }
     }
 
-    /// Drops what still comes. When the peer has read everything too, the group is over.
+    /// Drops all data still received. When the peer has read everything too, the group ends.
     pub(super) fn discard(&mut self, now: Time, node: &mut Node) {
         self.inbox.clear();
         while self.is_readable {
@@ -145,23 +145,23 @@ impl Lane {
         }
     }
 
-    /// Takes what there is for the reader; none: it has to wait.
-    pub(super) fn take(&mut self, node: &mut Node, pieces: &mut VecDeque<Bytes>) -> Option<Taken> {
+    /// Takes the received data. Returns `None` if the reader has to wait.
+    pub(super) fn take(&mut self, node: &mut Node, pieces: &mut VecDeque<Bytes>) -> Option<ReadOutcome> {
         if self.is_closed {
-            return Some(Taken::Gone(CarrierLost::Closed));
+            return Some(ReadOutcome::Lost(CarrierLost::Closed));
         }
         self.read(node, TAKE_BYTES);
         if !self.inbox.is_empty() {
             pieces.append(&mut self.inbox);
-            return Some(Taken::Bytes);
+            return Some(ReadOutcome::Bytes);
         }
         if self.is_ended {
-            return Some(Taken::End);
+            return Some(ReadOutcome::End);
         }
-        self.gone.map(|gone| Taken::Gone(gone.carrier_lost()))
+        self.end.map(|end| ReadOutcome::Lost(end.carrier_lost()))
     }
 
-    /// Why nothing can be written; none: it can.
+    /// Returns the reason why nothing can be written; `None` if writing is possible.
     pub(super) fn refusal(&self) -> Option<CarrierLost> {
         if self.is_closed {
             return Some(CarrierLost::Closed);
@@ -169,6 +169,6 @@ impl Lane {
         if self.is_ended {
             return Some(CarrierLost::PeerClosed);
         }
-        self.gone.map(Gone::carrier_lost)
+        self.end.map(ConnectionEnd::carrier_lost)
     }
 }

@@ -1,4 +1,4 @@
-//! Each kind of carrier, set up so that both ends are in this process.
+//! A testbed for each kind of carrier, with both ends in this process.
 
 use std::io::IoSliceMut;
 use std::os::fd::OwnedFd;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
-use wirefs_carrier::ether::{EtherDial, EtherPlace};
+use wirefs_carrier::ether::{EtherAddress, EtherDial};
 use wirefs_carrier::limits::CONNECT_TIMEOUT;
 use wirefs_carrier::ssh::{SshDial, SshOptions};
 use wirefs_carrier::tls::{Identity, KnownHosts, TlsDial};
@@ -18,30 +18,30 @@ use wirefs_carrier::{
 };
 use wirefs_lab::{Host, Lab, Patch};
 
-use crate::far_end;
+use crate::remote_program;
 use crate::scratch::{Scratch, script};
 use crate::sshd::Sshd;
 use crate::traffic::PATIENCE;
 
-/// A pair of peers that can meet as often as they like.
-pub trait World {
-    /// The client's and the server's end of a new connection.
+/// A pair of peers that can connect repeatedly.
+pub trait Testbed {
+    /// Returns the client's and the server's end of a new connection.
     fn connect(&self) -> (Carrier, Carrier);
 }
 
 pub struct Memory;
 
-impl World for Memory {
+impl Testbed for Memory {
     fn connect(&self) -> (Carrier, Carrier) {
         memory::pair().unwrap()
     }
 }
 
-fn meet(dial: &dyn Dial, listener: &Listener) -> (Carrier, Carrier) {
+fn connect_pair(dial: &dyn Dial, listener: &Listener) -> (Carrier, Carrier) {
     std::thread::scope(|scope| {
-        let dialled = scope.spawn(|| dial.dial().unwrap());
+        let dialed = scope.spawn(|| dial.dial().unwrap());
         let server = listener.accept().unwrap().finish(PATIENCE).unwrap();
-        (dialled.join().unwrap(), server)
+        (dialed.join().unwrap(), server)
     })
 }
 
@@ -67,9 +67,9 @@ impl Unix {
     }
 }
 
-impl World for Unix {
+impl Testbed for Unix {
     fn connect(&self) -> (Carrier, Carrier) {
-        meet(&self.dial, &self.listener)
+        connect_pair(&self.dial, &self.listener)
     }
 }
 
@@ -91,13 +91,13 @@ impl TcpPlain {
     }
 }
 
-impl World for TcpPlain {
+impl Testbed for TcpPlain {
     fn connect(&self) -> (Carrier, Carrier) {
-        meet(&self.dial, &self.listener)
+        connect_pair(&self.dial, &self.listener)
     }
 }
 
-/// A server that knows the client's key, each with a directory of its own.
+/// A server that authorizes the client's key, each with its own directory.
 pub struct Tls {
     pub listener: Listener,
     pub client: Arc<Identity>,
@@ -106,13 +106,13 @@ pub struct Tls {
 
 impl Tls {
     pub fn new() -> Self {
-        let world = Self::strangers();
-        std::fs::write(world.authorized(), format!("# laptop\n\n{}\n", world.client.line())).unwrap();
-        world
+        let testbed = Self::without_keys();
+        std::fs::write(testbed.authorized(), format!("# laptop\n\n{}\n", testbed.client.line())).unwrap();
+        testbed
     }
 
-    /// As `new`, but the server knows nobody.
-    pub fn strangers() -> Self {
+    /// Like `new`, without authorized keys.
+    pub fn without_keys() -> Self {
         let scratch = Scratch::new();
         let client = Arc::new(Identity::open(&scratch.join("client")).unwrap());
         let listener = Self::listen(&scratch, "server");
@@ -145,9 +145,9 @@ impl Tls {
     }
 }
 
-impl World for Tls {
+impl Testbed for Tls {
     fn connect(&self) -> (Carrier, Carrier) {
-        meet(&self.dial(), &self.listener)
+        connect_pair(&self.dial(), &self.listener)
     }
 }
 
@@ -162,7 +162,7 @@ pub struct Ether {
 }
 
 impl Ether {
-    /// With one cable, whose server knows the client.
+    /// With one cable, and an authorized client.
     pub fn new() -> Self {
         Self::with(1, 1_500)
     }
@@ -171,11 +171,11 @@ impl Ether {
         let scratch = Scratch::new();
         let client = Identity::open(&scratch.join("client")).unwrap();
         std::fs::write(scratch.join("authorized_keys"), format!("{}\n", client.line())).unwrap();
-        Self::strangers(scratch, cables, mtu)
+        Self::without_keys(scratch, cables, mtu)
     }
 
-    /// As it is written in the scratch directory: `client`, `server`, `authorized_keys`.
-    pub fn strangers(scratch: Scratch, cables: usize, mtu: usize) -> Self {
+    /// With the files of the scratch directory: `client`, `server`, `authorized_keys`.
+    pub fn without_keys(scratch: Scratch, cables: usize, mtu: usize) -> Self {
         let lab = Lab::new("carrier").unwrap();
         let hosts = ["near", "far"].map(|name| lab.host(name).unwrap());
         let patches: Vec<Patch> = (0..cables).map(|_| lab.patch(&hosts[0], &hosts[1]).unwrap()).collect();
@@ -206,16 +206,16 @@ impl Ether {
         patches: &[Patch],
         name: &str,
     ) -> Result<EtherDial, DialError> {
-        let place = EtherPlace { remotes: listener.hardware(), cards: Self::cards(patches) };
+        let place = EtherAddress { remotes: listener.hardware(), cards: Self::cards(patches) };
         let known = KnownHosts::new(scratch.join(name).join("known_hosts"));
         let identity = Arc::new(Identity::open(&scratch.join(name)).unwrap());
         EtherDial::open(place, identity, known, PATIENCE)
     }
 }
 
-impl World for Ether {
+impl Testbed for Ether {
     fn connect(&self) -> (Carrier, Carrier) {
-        meet(&self.dial, &self.listener)
+        connect_pair(&self.dial, &self.listener)
     }
 }
 
@@ -225,7 +225,7 @@ pub fn ip(host: &Host, arguments: &str) {
     assert!(status.success(), "ip {arguments}");
 }
 
-/// A login on this machine, where `wirefs` is a program that hands its standard streams to us.
+/// A login on this machine, whose `wirefs` is a program that passes its standard streams to the test.
 pub struct Ssh {
     pub scratch: Scratch,
     arrivals: UnixListener,
@@ -234,7 +234,7 @@ pub struct Ssh {
 }
 
 impl Ssh {
-    /// `ssh` is a script that runs the remote command right here.
+    /// `ssh` is a script that runs the remote command locally.
     pub fn with_script() -> Self {
         let scratch = Scratch::new();
         let ssh = scratch.join("ssh");
@@ -249,7 +249,7 @@ impl Ssh {
         Self::prepare(scratch, command, None)
     }
 
-    /// The real thing, on loopback, with keys made for this test.
+    /// A real sshd on loopback, with temporary keys.
     pub fn with_sshd() -> Self {
         let scratch = Scratch::new();
         let daemon = Sshd::start(&scratch);
@@ -265,9 +265,9 @@ impl Ssh {
             &scratch.join("bin/wirefs"),
             &format!(
                 "#!/bin/sh\necho \"$@\" >{}\n{}='{}' exec '{}' --exact --nocapture --test-threads=1 \
-                 far_end::hands_over_its_standard_streams_when_asked\n",
+                 remote_program::hands_over_its_standard_streams_when_asked\n",
                 scratch.join("arguments").display(),
-                far_end::SOCKET,
+                remote_program::SOCKET,
                 socket.display(),
                 std::env::current_exe().unwrap().display()
             ),
@@ -283,7 +283,7 @@ impl Ssh {
         SshDial::new(login(), path.to_vec(), self.options())
     }
 
-    /// As `options`, for a login whose home is our scratch directory.
+    /// Like `options`, for a login whose home is the scratch directory.
     pub fn options_at_home(&self) -> SshOptions {
         let wrapper = self.scratch.join("ssh_at_home");
         script(
@@ -302,25 +302,25 @@ impl Ssh {
         self.scratch.join("bin/wirefs")
     }
 
-    /// What `wirefs` was called with.
+    /// Returns the arguments of `wirefs`.
     pub fn arguments(&self) -> String {
         std::fs::read_to_string(self.scratch.join("arguments")).unwrap()
     }
 
-    /// Dials `path`; both ends.
+    /// Dials `path`; returns both ends.
     pub fn connect_to(&self, path: &[u8]) -> (Carrier, Carrier) {
         std::thread::scope(|scope| {
-            let dialled = scope.spawn(|| self.dial(path).dial().unwrap());
-            let (far_end, _) = self.arrivals.accept().unwrap();
-            let [input, output] = receive_streams(&far_end);
+            let dialed = scope.spawn(|| self.dial(path).dial().unwrap());
+            let (remote_program, _) = self.arrivals.accept().unwrap();
+            let [input, output] = receive_streams(&remote_program);
             let mut server = Stdio::from_fds(input, output).unwrap();
-            server.source = Box::new(Attended { source: server.source, _far_end: far_end });
-            (dialled.join().unwrap(), server)
+            server.source = Box::new(WithProgram { source: server.source, _far_end: remote_program });
+            (dialed.join().unwrap(), server)
         })
     }
 }
 
-impl World for Ssh {
+impl Testbed for Ssh {
     fn connect(&self) -> (Carrier, Carrier) {
         self.connect_to(b"/srv/it's here")
     }
@@ -330,10 +330,10 @@ pub fn login() -> Login {
     Login { user: None, host: "127.0.0.1".into() }
 }
 
-fn receive_streams(far_end: &UnixStream) -> [OwnedFd; 2] {
+fn receive_streams(remote_program: &UnixStream) -> [OwnedFd; 2] {
     let mut space = vec![std::mem::MaybeUninit::uninit(); 64];
     let mut control = RecvAncillaryBuffer::new(&mut space);
-    recvmsg(far_end, &mut [IoSliceMut::new(&mut [0])], &mut control, RecvFlags::CMSG_CLOEXEC).unwrap();
+    recvmsg(remote_program, &mut [IoSliceMut::new(&mut [0])], &mut control, RecvFlags::CMSG_CLOEXEC).unwrap();
     let mut streams = Vec::new();
     for message in control.drain() {
         if let RecvAncillaryMessage::ScmRights(received) = message {
@@ -343,19 +343,19 @@ fn receive_streams(far_end: &UnixStream) -> [OwnedFd; 2] {
     streams.try_into().unwrap()
 }
 
-/// Keeps the far program alive for as long as its carrier is received from.
-struct Attended {
+/// Keeps the remote program alive while its carrier is received from.
+struct WithProgram {
     source: Box<dyn FrameSource>,
     _far_end: UnixStream,
 }
 
-impl FrameSource for Attended {
+impl FrameSource for WithProgram {
     fn receive(&mut self) -> Result<Option<Bytes>, CarrierLost> {
         self.source.receive()
     }
 }
 
-/// Whether a file exists, for messages.
+/// Returns whether a file exists, for messages.
 pub fn exists(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }

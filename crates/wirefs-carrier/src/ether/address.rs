@@ -1,14 +1,14 @@
-//! `ether` addresses as a person writes them.
+//! `ether` addresses, as users write them.
 
 use std::fmt;
 
 use wirefs_circuit::limits::CARDS_MAX;
 use wirefs_raw::HardwareAddress;
 
-/// Cards of this machine, and the hardware addresses of the peer that is reached over them: none to listen.
+/// Cards of this machine, and the hardware addresses of the peer's cards: none for listening.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct EtherPlace {
-    /// The peer's cards: one that all of ours reach, or as many as there are of ours, in the same order.
+pub struct EtherAddress {
+    /// The peer's cards: one that all our cards reach, or one for each of ours, in the same order.
     pub remotes: Vec<HardwareAddress>,
     /// The names of our cards.
     pub cards: Vec<String>,
@@ -17,11 +17,11 @@ pub struct EtherPlace {
 type Wrong = (&'static str, &'static str);
 
 const EXAMPLE: &str = "write ether://52:54:00:12:34:56@eth0/path, or ether://eth0 to listen";
-/// The longest name of an interface, in bytes.
+/// The longest interface name, in bytes.
 const CARD_NAME_MAX: usize = 15;
 
-impl EtherPlace {
-    /// Reads `[MAC[,MAC]@]CARD[,CARD]`.
+impl EtherAddress {
+    /// Parses `[MAC[,MAC]@]CARD[,CARD]`.
     pub(crate) fn parse(text: &str) -> Result<Self, Wrong> {
         let (remotes, cards) = match text.split_once('@') {
             Some((remotes, cards)) => (remotes.split(',').map(parse_hardware).collect(), cards),
@@ -50,15 +50,15 @@ impl EtherPlace {
         Ok(Self { remotes, cards })
     }
 
-    /// The peer's card that our card number `index` reaches.
+    /// Returns the peer's card that our card number `index` reaches.
     pub(crate) fn remote(&self, index: usize) -> Option<HardwareAddress> {
         self.remotes.get(index).or_else(|| self.remotes.first()).copied()
     }
 
-    /// The peer as known-hosts files name it: by its first card.
+    /// Returns the peer's name in known-hosts files: its first card.
     pub(crate) fn peer_name(&self) -> String {
         match self.remotes.first() {
-            Some(remote) => format!("ether://{}", Hardware(*remote)),
+            Some(remote) => format!("ether://{}", MacAddress(*remote)),
             None => "ether://".to_owned(),
         }
     }
@@ -71,27 +71,27 @@ fn parse_hardware(text: &str) -> Option<HardwareAddress> {
         let field = fields.next().filter(|field| field.len() == 2)?;
         *byte = u8::from_str_radix(field, 16).ok().filter(|_| !field.starts_with('+'))?;
     }
-    // The lowest bit of the first byte marks groups of cards.
+    // The lowest bit of the first byte marks multicast addresses.
     let is_one = bytes.first().is_some_and(|first| first & 1 == 0) && bytes != [0; 6];
     (fields.next().is_none() && is_one).then_some(HardwareAddress(bytes))
 }
 
-/// A hardware address as people write it.
-pub(crate) struct Hardware(pub(crate) HardwareAddress);
+/// A hardware address in text form.
+pub(crate) struct MacAddress(pub(crate) HardwareAddress);
 
-impl fmt::Display for Hardware {
+impl fmt::Display for MacAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let HardwareAddress([a, b, c, d, e, g]) = self.0;
         write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
     }
 }
 
-impl fmt::Display for EtherPlace {
+impl fmt::Display for EtherAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("ether://")?;
         for (at, remote) in self.remotes.iter().enumerate() {
             let before = if at == 0 { "" } else { "," };
-            write!(f, "{before}{}", Hardware(*remote))?;
+            write!(f, "{before}{}", MacAddress(*remote))?;
         }
         if !self.remotes.is_empty() {
             f.write_str("@")?;

@@ -1,4 +1,4 @@
-//! Where the files of a user are, as the XDG base directory specification says.
+//! Directories of a user, by the XDG base directory specification.
 
 use std::env;
 use std::fs::DirBuilder;
@@ -9,23 +9,23 @@ use anyhow::{Context, Result};
 
 use crate::failure::failure;
 
-/// Identity, known hosts, authorized keys.
+/// Returns the directory of identity, known hosts and authorized keys.
 pub(crate) fn config_dir() -> Result<PathBuf> {
-    place("XDG_CONFIG_HOME", ".config", "keys and known hosts")
+    user_dir("XDG_CONFIG_HOME", ".config", "keys and known hosts")
 }
 
-/// Logs of the mounts in the background.
+/// Returns the directory of logs and other persistent state.
 pub(crate) fn state_dir() -> Result<PathBuf> {
-    place("XDG_STATE_HOME", ".local/state", "logs")
+    user_dir("XDG_STATE_HOME", ".local/state", "logs")
 }
 
-/// What can be made anew.
+/// Returns the directory of data that can be fetched again.
 pub(crate) fn cache_dir() -> Result<PathBuf> {
-    place("XDG_CACHE_HOME", ".cache", "cached data")
+    user_dir("XDG_CACHE_HOME", ".cache", "cached data")
 }
 
-/// The control sockets. The first is where new ones are made; the others are looked through too, since root's shells
-/// differ in what they set.
+/// Returns the directories of control sockets. New ones are created in the first; the others are searched too, since
+/// root's shells differ in their environment.
 pub(crate) fn runtime_dirs() -> Vec<PathBuf> {
     let uid = rustix::process::geteuid().as_raw();
     let fallback = match uid {
@@ -46,21 +46,21 @@ pub(crate) fn runtime_dirs() -> Vec<PathBuf> {
     found
 }
 
-/// Makes the directory of the control sockets, for this user alone.
+/// Creates the directory of the control sockets, with mode 0700.
 ///
 /// # Errors
-/// It cannot be made, or is another user's: anyone can make names in `/tmp`.
-pub(crate) fn make_runtime_dir() -> Result<PathBuf> {
+/// Fails if it cannot be created, or belongs to another user: anyone can create names in `/tmp`.
+pub(crate) fn create_runtime_dir() -> Result<PathBuf> {
     let dir = runtime_dirs().into_iter().next().unwrap_or_default();
-    make_private(&dir)?;
+    create_private(&dir)?;
     Ok(dir)
 }
 
-/// Makes a directory for this user alone, with those above it.
+/// Creates a directory with mode 0700, and its parents.
 ///
 /// # Errors
-/// It cannot be made, or is not this user's alone.
-pub(crate) fn make_private(dir: &Path) -> Result<()> {
+/// Fails if it cannot be created, or other users can access it.
+pub(crate) fn create_private(dir: &Path) -> Result<()> {
     DirBuilder::new()
         .recursive(true)
         .mode(0o700)
@@ -81,7 +81,7 @@ pub(crate) fn make_private(dir: &Path) -> Result<()> {
     Ok(())
 }
 
-fn place(variable: &str, below_home: &str, what: &str) -> Result<PathBuf> {
+fn user_dir(variable: &str, below_home: &str, what: &str) -> Result<PathBuf> {
     let home = || absolute("HOME").map(|home| home.join(below_home));
     absolute(variable).or_else(home).map(|dir| dir.join("wirefs")).ok_or_else(|| {
         failure(
@@ -91,7 +91,7 @@ fn place(variable: &str, below_home: &str, what: &str) -> Result<PathBuf> {
     })
 }
 
-/// A variable counts only with an absolute path, as the specification says.
+/// A variable counts only with an absolute path (XDG base directory specification).
 fn absolute(variable: &str) -> Option<PathBuf> {
     env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute())
 }

@@ -1,6 +1,7 @@
-//! The program that ssh starts in these tests: hands its standard input and output to the test, and stays until told.
+//! The program that ssh starts in these tests: passes its standard input and output to the test, and runs until the
+//! test ends it.
 //!
-//! It is this very test binary, started again as `suite --exact far_end::…`, so that no other program must be built.
+//! The test binary itself, started as `suite --exact remote_program::…`, so that no other program must be built.
 
 use std::io::{IoSlice, Read};
 use std::os::fd::AsFd;
@@ -8,7 +9,7 @@ use std::os::unix::net::UnixStream;
 
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 
-/// Names the socket of the test that waits for us.
+/// The environment variable with the test's socket.
 pub const SOCKET: &str = "WIREFS_CARRIER_FAR_END";
 
 #[test]
@@ -22,7 +23,7 @@ fn hands_over_its_standard_streams_when_asked() {
     assert!(control.push(SendAncillaryMessage::ScmRights(&streams)));
     sendmsg(&test, &[IoSlice::new(b"!")], &mut control, SendFlags::empty()).unwrap();
 
-    // From here on the test alone holds them.
+    // From here on only the test holds them.
     let nothing = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null").unwrap();
     rustix::stdio::dup2_stdin(&nothing).unwrap();
     rustix::stdio::dup2_stdout(&nothing).unwrap();

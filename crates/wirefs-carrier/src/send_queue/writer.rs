@@ -1,4 +1,4 @@
-//! The sink and the frames that have left the queue for it. Whoever owns it may write.
+//! The sink and the frames that have left the queue for it. Only its current owner may write.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -11,15 +11,15 @@ use crate::lost::CarrierLost;
 pub(super) struct Writer {
     sink: Box<dyn FrameSink>,
     pub(super) urgent: VecDeque<Frame>,
-    /// At most one batch, so that urgent frames overtake the rest.
+    /// At most one batch, so that urgent frames overtake the others.
     pub(super) bulk: VecDeque<Frame>,
     /// Bytes in both queues.
     pub(super) queued_bytes: usize,
-    /// The sink holds a rest that only another call writes.
+    /// The sink holds part of a frame; another call must write it.
     blocked: bool,
 }
 
-/// What one write achieved.
+/// The result of one write.
 pub(super) struct Step {
     pub(super) frames: u64,
     pub(super) bytes: u64,
@@ -35,7 +35,7 @@ impl Writer {
         self.urgent.is_empty() && self.bulk.is_empty() && !self.blocked
     }
 
-    /// Offers the sink what is queued here, urgent frames first.
+    /// Offers the sink the queued frames, urgent ones first.
     pub(super) fn write(&mut self) -> Result<Step, CarrierLost> {
         let frames = self.urgent.len() + self.bulk.len();
         let mut progress = self.sink.send(&mut self.urgent)?;

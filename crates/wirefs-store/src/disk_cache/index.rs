@@ -1,4 +1,4 @@
-//! Where each piece is.
+//! The index of pieces.
 //!
 //! ```text
 //!  "wirefs index 1\n"  segments[4] (number[4] bytes[8])…  pieces[4]
@@ -16,55 +16,55 @@ use wirefs_op::FileId;
 pub(super) const NAME: &str = "index";
 const MAGIC: &[u8] = b"wirefs index 1\n";
 
-/// Where a piece's record is.
+/// The location of a piece's record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Spot {
+pub struct PieceLocation {
     /// The segment's number.
     pub(crate) segment: u32,
-    /// Where the record begins in it.
+    /// The record's offset in it, in bytes.
     pub(crate) at: u32,
     /// Bytes of its data.
     pub(crate) length: u32,
 }
 
-/// Pieces by file, version and offset.
+/// Locations by file, version and offset.
 #[derive(Debug, Default)]
 pub(super) struct Index {
-    spots: BTreeMap<(FileId, u64, u64), Spot>,
+    locations: BTreeMap<(FileId, u64, u64), PieceLocation>,
 }
 
 impl Index {
     pub(super) fn len(&self) -> usize {
-        self.spots.len()
+        self.locations.len()
     }
 
-    pub(super) fn insert(&mut self, piece: &Piece, spot: Spot) {
-        self.spots.insert((piece.file, piece.version, piece.offset), spot);
+    pub(super) fn insert(&mut self, piece: &Piece, location: PieceLocation) {
+        self.locations.insert((piece.file, piece.version, piece.offset), location);
     }
 
     pub(super) fn remove(&mut self, piece: &Piece) {
-        self.spots.remove(&(piece.file, piece.version, piece.offset));
+        self.locations.remove(&(piece.file, piece.version, piece.offset));
     }
 
-    pub(super) fn find(&self, piece: &Piece) -> Option<Spot> {
-        self.spots.get(&(piece.file, piece.version, piece.offset)).copied()
+    pub(super) fn find(&self, piece: &Piece) -> Option<PieceLocation> {
+        self.locations.get(&(piece.file, piece.version, piece.offset)).copied()
     }
 
-    /// Whether any piece of this version of the file is there.
-    pub(super) fn has_any(&self, piece: &Piece) -> bool {
+    /// Returns whether any piece of this version of the file is cached.
+    pub(super) fn has_version(&self, piece: &Piece) -> bool {
         let Piece { file, version, .. } = *piece;
-        self.spots.range((file, version, 0)..=(file, version, u64::MAX)).next().is_some()
+        self.locations.range((file, version, 0)..=(file, version, u64::MAX)).next().is_some()
     }
 
-    pub(super) fn forget_segment(&mut self, number: u32) {
-        self.retain(|spot| spot.segment != number);
+    pub(super) fn remove_segment(&mut self, number: u32) {
+        self.retain(|location| location.segment != number);
     }
 
-    pub(super) fn retain(&mut self, keep: impl Fn(&Spot) -> bool) {
-        self.spots.retain(|_, spot| keep(spot));
+    pub(super) fn retain(&mut self, keep: impl Fn(&PieceLocation) -> bool) {
+        self.locations.retain(|_, location| keep(location));
     }
 
-    /// The index as it goes to disk, with the lengths of the segments.
+    /// Encodes the index, with the lengths of the segments.
     pub(super) fn encode(&self, lengths: impl ExactSizeIterator<Item = (u32, u64)>) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
         bytes.extend_from_slice(&(lengths.len() as u32).to_le_bytes());
@@ -72,12 +72,12 @@ impl Index {
             bytes.extend_from_slice(&number.to_le_bytes());
             bytes.extend_from_slice(&length.to_le_bytes());
         }
-        bytes.extend_from_slice(&(self.spots.len() as u32).to_le_bytes());
-        for ((file, version, offset), spot) in &self.spots {
+        bytes.extend_from_slice(&(self.locations.len() as u32).to_le_bytes());
+        for ((file, version, offset), location) in &self.locations {
             bytes.extend_from_slice(&id_bytes(*file));
             bytes.extend_from_slice(&version.to_le_bytes());
             bytes.extend_from_slice(&offset.to_le_bytes());
-            for part in [spot.segment, spot.at, spot.length] {
+            for part in [location.segment, location.at, location.length] {
                 bytes.extend_from_slice(&part.to_le_bytes());
             }
         }
@@ -86,10 +86,10 @@ impl Index {
         bytes
     }
 
-    /// The index, and how long the segments are; none when it is damaged.
+    /// Decodes the index and the lengths of the segments; `None` if it is damaged.
     pub(super) fn parse(mut bytes: Bytes) -> Option<(Index, BTreeMap<u32, u64>)> {
-        let told = bytes.split_off(bytes.len().checked_sub(SUM_BYTES)?);
-        if sum(&[&bytes]) != *told || !bytes.starts_with(MAGIC) {
+        let checked = bytes.split_off(bytes.len().checked_sub(SUM_BYTES)?);
+        if sum(&[&bytes]) != *checked || !bytes.starts_with(MAGIC) {
             return None;
         }
         bytes.advance(MAGIC.len());
@@ -104,7 +104,7 @@ impl Index {
             let (version, offset) = (bytes.try_get_u64_le().ok()?, bytes.try_get_u64_le().ok()?);
             let segment = bytes.try_get_u32_le().ok()?;
             let (at, length) = (bytes.try_get_u32_le().ok()?, bytes.try_get_u32_le().ok()?);
-            index.insert(&Piece { file, version, offset, length }, Spot { segment, at, length });
+            index.insert(&Piece { file, version, offset, length }, PieceLocation { segment, at, length });
         }
         bytes.is_empty().then_some((index, lengths))
     }

@@ -1,4 +1,4 @@
-//! From an address to the way of dialling it.
+//! Options of dialing, and the choice of the dialer by address.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,19 +11,19 @@ use crate::limits::CONNECT_TIMEOUT;
 use crate::ssh::{SshDial, SshOptions};
 use crate::tls::{Identity, KnownHosts, TlsDial};
 
-/// What dialling needs beside the address.
+/// Options of dialing.
 #[derive(Clone, Debug)]
 pub struct DialOptions {
-    /// Where our identity and the known hosts are kept; made at the first `tls` dial.
+    /// The directory of our identity and the known hosts; created at the first `tls` dial.
     pub config_directory: PathBuf,
-    /// Time for connection and handshake.
+    /// The timeout of connection and handshake.
     pub timeout: Duration,
-    /// How ssh is called.
+    /// Options of ssh.
     pub ssh: SshOptions,
 }
 
 impl DialOptions {
-    /// The usual, with keys in `config_directory`.
+    /// Returns the default options, with keys in `config_directory`.
     pub fn new(config_directory: impl Into<PathBuf>) -> Self {
         Self {
             config_directory: config_directory.into(),
@@ -32,19 +32,19 @@ impl DialOptions {
         }
     }
 
-    /// The known-hosts file.
+    /// Returns the known-hosts file.
     pub fn known_hosts(&self) -> PathBuf {
         self.config_directory.join("known_hosts")
     }
 }
 
 impl Source {
-    /// The way to dial this source's peer. Over ssh the far wirefs serves [`Source::path`] itself; elsewhere the path is
-    /// below what the peer exports.
+    /// Returns the dialer of this source's peer. Over ssh the remote wirefs serves [`Source::path`] itself; otherwise
+    /// the path is below the peer's export.
     ///
     /// # Errors
-    /// `tls` and `ether` only: our identity cannot be made or read, or a card not opened.
-    pub fn dialler(&self, options: &DialOptions) -> Result<Box<dyn Dial>, DialError> {
+    /// `tls` and `ether` only: our identity cannot be made or read, or a card cannot be opened.
+    pub fn dialer(&self, options: &DialOptions) -> Result<Box<dyn Dial>, DialError> {
         Ok(match &self.address {
             Address::Unix(path) => Box::new(UnixDial::new(path)),
             Address::TcpPlain(host) => Box::new(TcpDial::new(host.clone(), options.timeout)),

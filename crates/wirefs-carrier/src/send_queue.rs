@@ -1,17 +1,17 @@
-//! A queue with many producers in front of one sink.
+//! A queue of frames with many producers and one sink.
 //!
-//! Whoever flushes first writes for everyone, in its own thread and without blocking. Only when the kernel takes no
-//! more does the writer thread, parked until then, take over and wait.
+//! The first thread that flushes writes for all threads, without blocking. When the kernel's buffer is full, the parked
+//! writer thread takes over and waits.
 //!
-//! | the writer is | what `flush` does | who moves it on |
+//! | writer state | `flush` | next state |
 //! |---|---|---|
-//! | `Idle` | takes it and drains the queue | the flusher, to `Idle`, `Waiting` or `Gone` |
-//! | `Taken` | nothing: whoever has it looks at the queue again before putting it back | that thread |
-//! | `Waiting` | nothing | the writer thread takes it |
-//! | `Gone` | nothing | nobody: closed or lost |
+//! | `Idle` | takes the writer and drains the queue | `Idle`, `Blocked` or `Closed`, by the flushing thread |
+//! | `Writing` | returns: the writing thread checks the queue again before `Idle` | by the writing thread |
+//! | `Blocked` | returns | `Writing`, by the writer thread |
+//! | `Closed` | returns | none: closed or lost |
 //!
-//! INVARIANT: the writer goes back to `Idle` only under the lock that `push` takes, and only when the queue is empty
-//! there. So no push is ever left behind without someone who will write it.
+//! INVARIANT: the writer becomes `Idle` only under the lock that `push` takes, and only if the queue is empty then. So
+//! every pushed frame has a thread that will write it.
 
 mod thread;
 mod writer;
@@ -25,32 +25,33 @@ use wirefs_op::Frame;
 
 use crate::carrier::FrameSink;
 use crate::closer::Closer;
-use crate::limits::{BULK_BATCH_BYTES, INLINE_BYTES_MAX, OUTBOX_BYTES_MAX};
+use crate::limits::{BULK_BATCH_BYTES, INLINE_BYTES_MAX, SEND_QUEUE_BYTES_MAX};
 use crate::lost::CarrierLost;
 use writer::Writer;
 
-/// Which of two queues a frame goes to.
+/// The priority of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// Small requests and replies: sent before all bulk that is not yet with the kernel.
+    /// Small requests and replies: sent before all bulk frames that the kernel does not have yet.
     Urgent,
     /// Data transfers.
     Bulk,
 }
 
-/// Many producers, one sink. Order is kept within a class. Clones share the queue; the last one dropped closes it.
+/// A queue with many producers and one sink. Order is kept within a class. Clones share the queue; dropping the last
+/// one closes it.
 #[derive(Clone)]
-pub struct Outbox {
-    owner: Arc<Owner>,
+pub struct SendQueue {
+    handle: Arc<ClosingHandle>,
 }
 
-/// What the clones share; the writer thread does not, so that it ends with the last of them.
-struct Owner {
+/// The part that clones share and the writer thread does not, so that the thread ends with the last clone.
+struct ClosingHandle {
     shared: Arc<Shared>,
     closer: Closer,
 }
 
-impl Drop for Owner {
+impl Drop for ClosingHandle {
     fn drop(&mut self) {
         self.shared.close();
         self.closer.close();
@@ -58,48 +59,48 @@ impl Drop for Owner {
 }
 
 struct Shared {
-    state: Mutex<State>,
-    /// Signalled when the writer is `Waiting` or `Gone`.
+    state: Mutex<QueueState>,
+    /// Signaled when the writer is `Blocked` or `Closed`.
     work: Condvar,
-    /// Signalled when bulk has left the queue or the writer is `Idle` or `Gone`.
+    /// Signaled when bulk frames have left the queue or the writer is `Idle` or `Closed`.
     room: Condvar,
     frames: AtomicU64,
     bytes: AtomicU64,
 }
 
-struct State {
+struct QueueState {
     urgent: VecDeque<Frame>,
     bulk: VecDeque<Frame>,
     urgent_bytes: usize,
     bulk_bytes: usize,
     /// Bytes with the writer, not yet taken by the sink.
     writer_bytes: usize,
-    /// Threads that wait for `room`: with none, waking is a system call for nothing.
+    /// Threads that wait for `room`; with none, the wake-up system call is skipped.
     room_waiters: usize,
-    place: Place,
-    /// Why the carrier is lost, until the writer thread has told the owner.
+    writer_state: WriterState,
+    /// The cause of a lost carrier, until the writer thread has reported it.
     lost: Option<CarrierLost>,
 }
 
-enum Place {
+enum WriterState {
     Idle(Box<Writer>),
-    Taken,
-    Waiting(Box<Writer>),
-    Gone,
+    Writing,
+    Blocked(Box<Writer>),
+    Closed,
 }
 
-/// How a drain ended.
-enum Drained {
-    /// Everything is written, or the outbox is gone.
+/// The result of a drain.
+enum DrainResult {
+    /// Everything is written, or the queue is closed.
     Done,
-    /// The kernel is full, or this thread has written its share.
+    /// The kernel's buffer is full, or this thread has reached its limit.
     HandOver(Box<Writer>),
 }
 
-impl Outbox {
-    /// Puts an outbox in front of `sink` and starts its writer thread. `on_lost` is called at most once, from that
-    /// thread, when writing finds the carrier lost; not when this side closes it. The carrier was given up by then
-    /// ([`Closer::is_given_up`]), so `receive` ends.
+impl SendQueue {
+    /// Starts the writer thread of a queue for `sink`. `on_lost` is called at most once, from that thread, when a write
+    /// finds the carrier lost; not when this side closes it. The carrier is aborted before ([`Closer::is_aborted`]), so
+    /// `receive` ends.
     ///
     /// # Cost
     /// One thread, asleep unless the carrier blocks.
@@ -109,14 +110,14 @@ impl Outbox {
         on_lost: impl FnOnce(CarrierLost) + Send + 'static,
     ) -> Self {
         let shared = Arc::new(Shared {
-            state: Mutex::new(State {
+            state: Mutex::new(QueueState {
                 urgent: VecDeque::new(),
                 bulk: VecDeque::new(),
                 urgent_bytes: 0,
                 bulk_bytes: 0,
                 writer_bytes: 0,
                 room_waiters: 0,
-                place: Place::Idle(Box::new(Writer::new(sink))),
+                writer_state: WriterState::Idle(Box::new(Writer::new(sink))),
                 lost: None,
             }),
             work: Condvar::new(),
@@ -125,115 +126,117 @@ impl Outbox {
             bytes: AtomicU64::new(0),
         });
         thread::start(&shared, closer.clone(), Box::new(on_lost));
-        Self { owner: Arc::new(Owner { shared, closer }) }
+        Self { handle: Arc::new(ClosingHandle { shared, closer }) }
     }
 
     /// Queues a frame; [`flush`](Self::flush) sends it. Cheap, never blocks, makes no system call: may be called under
     /// the lock that fixes the order. After a close or a loss the frame is dropped.
     pub fn push(&self, frame: Frame, class: Class) {
-        self.owner.shared.lock().push(frame, class);
+        self.handle.shared.lock().push(frame, class);
     }
 
-    /// Like [`push`](Self::push), but waits while more than [`OUTBOX_BYTES_MAX`] bytes of bulk are queued. False: the
-    /// outbox is closed or its carrier lost.
+    /// Like [`push`](Self::push), but waits while more than [`SEND_QUEUE_BYTES_MAX`] bytes of bulk are queued. Returns
+    /// `false` if the queue is closed or its carrier lost.
     pub fn push_wait(&self, frame: Frame, class: Class) -> bool {
         if class == Class::Urgent {
-            let mut state = self.owner.shared.lock();
+            let mut state = self.handle.shared.lock();
             state.push(frame, class);
-            return !state.is_gone();
+            return !state.is_closed();
         }
         let (mut state, is_open) = self.wait_until_within(class);
         state.push(frame, class);
         is_open
     }
 
-    /// Waits while more than [`OUTBOX_BYTES_MAX`] urgent bytes are queued. Whoever answers a peer that does not read its answers takes no
-    /// more questions meanwhile, or the queue grows without bound. Bulk does not count: its makers wait for themselves, and a small
-    /// question is not to wait until a large answer has left. False: the outbox is closed or its carrier lost.
-    pub fn await_room(&self) -> bool {
+    /// Waits while more than [`SEND_QUEUE_BYTES_MAX`] urgent bytes are queued. A server calls it before it reads the
+    /// next request: the queue of a peer that does not read its replies would grow without bound. Bulk does not count:
+    /// its producers wait in `push_wait`, and a small request must not wait for a large reply. Returns `false` if the
+    /// queue is closed or its carrier lost.
+    pub fn wait_for_room(&self) -> bool {
         self.wait_until_within(Class::Urgent).1
     }
 
-    /// Waits while too much of this class is queued. True: the outbox is open.
-    fn wait_until_within(&self, class: Class) -> (MutexGuard<'_, State>, bool) {
-        let shared = &self.owner.shared;
+    /// Waits while too much of this class is queued. Returns whether the queue is open.
+    fn wait_until_within(&self, class: Class) -> (MutexGuard<'_, QueueState>, bool) {
+        let shared = &self.handle.shared;
         let mut state = shared.lock();
         if state.is_full(class) {
             drop(state);
-            // Someone must be writing while we wait.
+            // Some thread must write while this one waits.
             self.flush();
             state = shared.lock();
             state.room_waiters += 1;
-            let is_waiting = |state: &mut State| !state.is_gone() && state.is_full(class);
+            let is_waiting = |state: &mut QueueState| !state.is_closed() && state.is_full(class);
             state = shared.room.wait_while(state, is_waiting).unwrap_or_else(PoisonError::into_inner);
             state.room_waiters -= 1;
         }
-        let is_open = !state.is_gone();
+        let is_open = !state.is_closed();
         (state, is_open)
     }
 
-    /// Sends what is queued as far as it goes without blocking, also what others push meanwhile. Returns at once when
-    /// another thread is at it: that one sends ours too.
+    /// Sends the queued frames until the kernel's buffer is full, including frames that other threads push meanwhile.
+    /// Returns at once if another thread is writing: that thread sends ours too.
     pub fn flush(&self) {
-        let shared = &self.owner.shared;
+        let shared = &self.handle.shared;
         let Some(writer) = shared.lock().take_idle() else { return };
-        if let Drained::HandOver(writer) = shared.drain(writer, INLINE_BYTES_MAX) {
+        if let DrainResult::HandOver(writer) = shared.drain(writer, INLINE_BYTES_MAX) {
             shared.hand_over(writer);
         }
     }
 
-    /// Bytes pushed but not yet with the kernel.
+    /// Returns the bytes pushed that the kernel does not have yet.
     pub fn queued_bytes(&self) -> usize {
-        let state = self.owner.shared.lock();
+        let state = self.handle.shared.lock();
         state.urgent_bytes + state.bulk_bytes + state.writer_bytes
     }
 
-    /// Frames and bytes that the sink has taken so far.
+    /// Returns the frames and bytes that the sink has taken so far.
     pub fn sent(&self) -> (u64, u64) {
-        let shared = &self.owner.shared;
+        let shared = &self.handle.shared;
         (shared.frames.load(Ordering::Relaxed), shared.bytes.load(Ordering::Relaxed))
     }
 
-    /// Sends what is queued, waiting at most `timeout` for the carrier to take it, then closes. False: not all was sent.
+    /// Sends the queued frames, waits at most `timeout` for the carrier to take them, then closes. Returns `false` if
+    /// some were not sent.
     pub fn finish(&self, timeout: Duration) -> bool {
         let deadline = Instant::now() + timeout;
         self.flush();
-        let shared = &self.owner.shared;
+        let shared = &self.handle.shared;
         let mut state = shared.lock();
         state.room_waiters += 1;
         let (mut state, _) = shared
             .room
             .wait_timeout_while(state, deadline.saturating_duration_since(Instant::now()), |state| {
-                !matches!(state.place, Place::Idle(_) | Place::Gone)
+                !matches!(state.writer_state, WriterState::Idle(_) | WriterState::Closed)
             })
             .unwrap_or_else(PoisonError::into_inner);
         state.room_waiters -= 1;
-        let sent_all = matches!(state.place, Place::Idle(_));
+        let sent_all = matches!(state.writer_state, WriterState::Idle(_));
         drop(state);
         self.close();
         sent_all
     }
 
-    /// Drops what is queued and closes the carrier.
+    /// Drops the queued frames and closes the carrier.
     pub fn close(&self) {
-        self.owner.shared.close();
-        self.owner.closer.close();
+        self.handle.shared.close();
+        self.handle.closer.close();
     }
 }
 
-impl std::fmt::Debug for Outbox {
+impl std::fmt::Debug for SendQueue {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Outbox").field("queued_bytes", &self.queued_bytes()).finish_non_exhaustive()
+        f.debug_struct("SendQueue").field("queued_bytes", &self.queued_bytes()).finish_non_exhaustive()
     }
 }
 
-impl State {
-    fn is_gone(&self) -> bool {
-        matches!(self.place, Place::Gone)
+impl QueueState {
+    fn is_closed(&self) -> bool {
+        matches!(self.writer_state, WriterState::Closed)
     }
 
     fn push(&mut self, frame: Frame, class: Class) {
-        if self.is_gone() {
+        if self.is_closed() {
             return;
         }
         match class {
@@ -253,25 +256,25 @@ impl State {
             Class::Urgent => self.urgent_bytes,
             Class::Bulk => self.bulk_bytes,
         };
-        bytes > OUTBOX_BYTES_MAX
+        bytes > SEND_QUEUE_BYTES_MAX
     }
 
-    /// Takes the writer if nobody has it and there is something to write.
+    /// Takes the writer if it is idle and frames are queued.
     fn take_idle(&mut self) -> Option<Box<Writer>> {
         if self.urgent.is_empty() && self.bulk.is_empty() {
             return None;
         }
-        match std::mem::replace(&mut self.place, Place::Taken) {
-            Place::Idle(writer) => Some(writer),
-            other @ (Place::Taken | Place::Waiting(_) | Place::Gone) => {
-                self.place = other;
+        match std::mem::replace(&mut self.writer_state, WriterState::Writing) {
+            WriterState::Idle(writer) => Some(writer),
+            other @ (WriterState::Writing | WriterState::Blocked(_) | WriterState::Closed) => {
+                self.writer_state = other;
                 None
             }
         }
     }
 
     /// Gives the writer all urgent frames, and bulk up to one batch.
-    fn load(&mut self, writer: &mut Writer) {
+    fn refill(&mut self, writer: &mut Writer) {
         writer.urgent.append(&mut self.urgent);
         writer.queued_bytes += self.urgent_bytes;
         self.urgent_bytes = 0;
@@ -288,33 +291,33 @@ impl State {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Writes until the queue is empty, the sink is full, or about `bytes_max` bytes are written.
-    fn drain(&self, mut writer: Box<Writer>, bytes_max: u64) -> Drained {
+    fn drain(&self, mut writer: Box<Writer>, bytes_max: u64) -> DrainResult {
         let mut written = 0;
         loop {
             {
                 let mut state = self.lock();
-                if state.is_gone() {
-                    return Drained::Done;
+                if state.is_closed() {
+                    return DrainResult::Done;
                 }
                 let were_full = [Class::Urgent, Class::Bulk].map(|class| state.is_full(class));
-                // Of what is urgent nothing is left behind.
-                state.load(&mut writer);
+                // All urgent frames are taken.
+                state.refill(&mut writer);
                 if were_full != [Class::Urgent, Class::Bulk].map(|class| state.is_full(class)) {
-                    self.wake_room(&state);
+                    self.notify_room(&state);
                 }
                 if writer.is_drained() {
-                    state.place = Place::Idle(writer);
-                    self.wake_room(&state);
-                    return Drained::Done;
+                    state.writer_state = WriterState::Idle(writer);
+                    self.notify_room(&state);
+                    return DrainResult::Done;
                 }
             }
             if written >= bytes_max {
-                return Drained::HandOver(writer);
+                return DrainResult::HandOver(writer);
             }
             match writer.write() {
                 Ok(step) => {
@@ -322,18 +325,18 @@ impl Shared {
                     self.bytes.fetch_add(step.bytes, Ordering::Relaxed);
                     written += step.bytes;
                     if step.blocked {
-                        return Drained::HandOver(writer);
+                        return DrainResult::HandOver(writer);
                     }
                 }
                 Err(lost) => {
-                    self.lose(lost);
-                    return Drained::Done;
+                    self.fail(lost);
+                    return DrainResult::Done;
                 }
             }
         }
     }
 
-    fn wake_room(&self, state: &State) {
+    fn notify_room(&self, state: &QueueState) {
         if state.room_waiters > 0 {
             self.room.notify_all();
         }
@@ -341,35 +344,35 @@ impl Shared {
 
     fn hand_over(&self, writer: Box<Writer>) {
         let mut state = self.lock();
-        if !state.is_gone() {
+        if !state.is_closed() {
             state.writer_bytes = writer.queued_bytes;
-            state.place = Place::Waiting(writer);
+            state.writer_state = WriterState::Blocked(writer);
             self.work.notify_one();
         }
     }
 
-    fn lose(&self, lost: CarrierLost) {
+    fn fail(&self, lost: CarrierLost) {
         let mut state = self.lock();
-        if !state.is_gone() {
+        if !state.is_closed() {
             state.lost = Some(lost);
         }
-        self.empty(state);
+        self.discard_all(state);
     }
 
     fn close(&self) {
-        self.empty(self.lock());
+        self.discard_all(self.lock());
     }
 
-    fn empty(&self, mut state: MutexGuard<'_, State>) {
-        let place = std::mem::replace(&mut state.place, Place::Gone);
+    fn discard_all(&self, mut state: MutexGuard<'_, QueueState>) {
+        let writer_state = std::mem::replace(&mut state.writer_state, WriterState::Closed);
         let dropped = (std::mem::take(&mut state.urgent), std::mem::take(&mut state.bulk));
         state.urgent_bytes = 0;
         state.bulk_bytes = 0;
         state.writer_bytes = 0;
         self.work.notify_all();
-        self.wake_room(&state);
+        self.notify_room(&state);
         drop(state);
         // Frames and the sink are freed outside the lock.
-        drop((place, dropped));
+        drop((writer_state, dropped));
     }
 }
