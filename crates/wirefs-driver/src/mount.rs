@@ -242,7 +242,11 @@ impl Connected {
             // Where listings may be kept, which somebody has to take back.
             spares_opendir: plan.mode.keeps_listings() && attached.attachment.leases.is_some(),
             // A server in this process may take longer than a thread takes to wake; else it says so.
-            reads_in_turn: attached.carrier.sink.direct().is_none_or(|server| server.says_before_waiting()),
+            reads_in_turn: attached
+                .carrier
+                .sink
+                .in_process()
+                .is_none_or(|server| server.announces_blocking()),
             ..SessionOptions::default()
         };
         let front = Arc::clone(&engine);

@@ -1,4 +1,4 @@
-//! What the machine of circuits needs from the system: chance and keys.
+//! Entropy and keys for the circuit state machine.
 
 use ring::agreement::{EphemeralPrivateKey, X25519};
 use ring::rand::{SecureRandom, SystemRandom};
@@ -7,12 +7,12 @@ use wirefs_circuit::{Card, Config, HandshakeKey, Node, Trust};
 use super::error::EtherError;
 use crate::tls::Identity;
 
-/// Keys that are made at once while others wait for the machine.
+/// Keys made at a time while other threads wait for the mux.
 const KEYS_AT_ONCE: usize = 2;
-/// Keys that a node has when it begins.
+/// Keys of a new node.
 const KEYS_FIRST: usize = 8;
 
-/// Makes a node that knows nobody. Whose word counts is decided where it is dialled or accepted.
+/// Returns a node without peers. It admits any key: dialing and accepting check keys.
 pub(super) fn node(identity: &Identity, cards: Vec<Card>) -> Result<Node, EtherError> {
     let mut secret = [0; 32];
     SystemRandom::new().fill(&mut secret).map_err(|_| EtherError::Chance)?;
@@ -25,14 +25,14 @@ pub(super) fn node(identity: &Identity, cards: Vec<Card>) -> Result<Node, EtherE
 fn give_keys(node: &mut Node, count: usize) {
     for _ in 0..count {
         let private = EphemeralPrivateKey::generate(&X25519, &SystemRandom::new());
-        // Without chance there is no key, and so no new peer; a later call may find some.
+        // Without entropy there is no key, and so no new peer; a later call may succeed.
         if let Some(key) = private.ok().and_then(HandshakeKey::new) {
             node.give_key(key);
         }
     }
 }
 
-/// Makes keys in place of those that were used.
+/// Makes keys in place of used ones.
 pub(super) fn top_up(node: &mut Node) {
     give_keys(node, node.keys_wanted().min(KEYS_AT_ONCE));
 }

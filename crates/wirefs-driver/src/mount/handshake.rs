@@ -252,7 +252,7 @@ impl Patience {
                 Err(_) => false,
             };
             if !in_time {
-                closer.give_up();
+                closer.abort();
             }
             in_time
         });

@@ -12,7 +12,7 @@ use crate::arguments::EchoMount;
 use crate::failure::failure;
 use crate::terminal::note;
 
-/// Which node it is to be, as the arguments say; none where it is to be alone.
+/// Returns the options of this node; `None` without other nodes.
 pub(super) fn options(arguments: &EchoMount) -> Result<Option<NodeOptions>> {
     let (Some(node), Some(file)) = (arguments.node, &arguments.key) else { return Ok(None) };
     let secret = std::fs::read(file).with_context(|| format!("{} cannot be read", file.display()))?;
@@ -35,7 +35,7 @@ fn ipv4(peer: &str) -> Result<Ipv4Addr> {
     }
 }
 
-/// Leaves the others. True when there are some, who go on with all that is there.
+/// Leaves the other nodes. Returns `true` if there are any, which keep the data.
 pub(super) fn leave(nodes: &CommonStore) -> bool {
     let has_others = has_others(&nodes.nodes());
     if !nodes.leave() {
@@ -48,30 +48,30 @@ fn has_others(status: &NodesStatus) -> bool {
     status.nodes.iter().any(|other| other.is_member && other.node != status.node)
 }
 
-/// With whom a mount has its tree together.
+/// The nodes that share a mount's tree.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Nodes {
     pub(crate) node: u16,
-    /// Who makes changes now, or did so last.
+    /// The node with the write token.
     pub(crate) pen: u16,
-    /// How often it changed who is there.
+    /// The number of the view.
     pub(crate) view: u64,
-    /// The present root, the same on all nodes that have the same tree.
+    /// The current root; equal on all nodes with the same tree.
     pub(crate) root: Option<String>,
     pub(crate) root_age_ms: u64,
     pub(crate) nodes: Vec<Node>,
-    /// Copies of blocks that were sent to others, and that came from them.
+    /// Copies of blocks sent to and received from other nodes.
     pub(crate) copied: u64,
     pub(crate) taken: u64,
 }
 
-/// One of them.
+/// One of the nodes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Node {
     pub(crate) node: u16,
     pub(crate) is_member: bool,
     pub(crate) address: Option<String>,
-    /// How long ago it was heard of.
+    /// The time since the last message from it.
     pub(crate) heard_ms: Option<u64>,
 }
 
@@ -99,12 +99,12 @@ impl Nodes {
         }
     }
 
-    /// Whether others go on when this one goes.
+    /// Returns whether other members remain when this node leaves.
     pub(super) fn has_others(&self) -> bool {
         self.nodes.iter().any(|other| other.is_member && other.node != self.node)
     }
 
-    /// The lines of the status.
+    /// Returns the lines of the status.
     pub(super) fn lines(&self) -> Vec<String> {
         let list = |are_members: bool| {
             let nodes = self.nodes.iter().filter(|node| node.is_member == are_members);

@@ -1,4 +1,4 @@
-//! What `wirefs echo status --json` prints. Its fields are stable: new ones may come.
+//! The output of `wirefs echo status --json`. Its fields are stable; new ones may be added.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::SERVED;
 use super::ending::Plan;
 use super::nodes::Nodes;
 
-/// A store at one moment.
+/// The state of a store.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct EchoReport {
     pub(crate) up_ms: u64,
@@ -21,36 +21,36 @@ pub(crate) struct EchoReport {
     /// `index` or `root`.
     pub(crate) keep: String,
     pub(crate) block_bytes: u64,
-    /// Blocks there are; none with `--keep=root`.
+    /// Existing blocks; none with `--keep=root`.
     pub(crate) blocks: Option<u64>,
     pub(crate) blocks_lost: u64,
-    /// Blocks that fit, and that fit in addition.
+    /// The capacity in blocks, and its free part.
     pub(crate) blocks_max: u64,
     pub(crate) blocks_free: u64,
-    /// Packets that fit, and of those what may wait in receive buffers instead of the network.
+    /// The capacity in packets, and the part of it in receive buffers instead of the network.
     pub(crate) packets_max: u64,
     pub(crate) parked_max: u64,
-    /// For how long the oldest block has been going round.
+    /// The age of the oldest block in circulation.
     pub(crate) oldest_ms: Option<u64>,
     pub(crate) circulated: u64,
     pub(crate) launched: u64,
     pub(crate) ballast: u64,
     /// Packets rebuilt after a loss.
     pub(crate) rebuilt: u64,
-    /// Packets taken for lost that came after all.
+    /// Packets considered lost that arrived later.
     pub(crate) late: u64,
     pub(crate) refused: Refused,
     pub(crate) memory: Memory,
-    /// What becomes of the data at the end.
+    /// The fate of the data at unmount.
     pub(crate) ending: Plan,
-    /// With whom it has its tree together; none where it is alone.
+    /// The nodes that share the tree; none without other nodes.
     #[serde(default)]
     pub(crate) nodes: Option<Nodes>,
-    /// Why it works no more.
+    /// The reason why the store has failed.
     pub(crate) broken: Option<String>,
 }
 
-/// Packets that were not taken, by reason.
+/// Rejected packets, by reason.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Refused {
     pub(crate) forged: u64,
@@ -64,9 +64,9 @@ pub(crate) struct Refused {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Memory {
     pub(crate) index: u64,
-    /// Contents on their way out.
+    /// Contents waiting to be sent.
     pub(crate) outbox: u64,
-    /// Contents that are put together for somebody who waits, or came for one within the last two round trips.
+    /// Contents being assembled for a waiting reader, or requested within the last two round trips.
     pub(crate) gathered: u64,
 }
 
@@ -77,19 +77,19 @@ pub(crate) struct Host {
     /// `unknown`, `answering`, `silent` or `draining`.
     pub(crate) standing: String,
     pub(crate) rtt_us: Option<u64>,
-    /// From sending a packet to sending it again.
+    /// The time from sending a packet to sending it again.
     pub(crate) lap_us: Option<u64>,
-    /// Packets a second at most.
+    /// The maximum rate, in packets per second.
     pub(crate) rate: u64,
     pub(crate) packets: u64,
     pub(crate) packets_max: u64,
-    /// Payload under way, about.
+    /// Payload in flight, approximately.
     pub(crate) bytes: u64,
     pub(crate) lost: u64,
     pub(crate) sent: u64,
     pub(crate) received: u64,
     pub(crate) too_large: u64,
-    /// Dropped by the kernel at the receive buffer.
+    /// Dropped by the kernel because the receive buffer was full.
     pub(crate) dropped: u64,
     pub(crate) payload_bytes: u64,
 }
@@ -122,7 +122,7 @@ impl Host {
 }
 
 impl EchoReport {
-    /// What the store of this process says; none where it has none.
+    /// Returns the status of this process's store; `None` if it has none.
     pub(crate) fn here() -> Option<EchoReport> {
         let served = SERVED.get()?;
         let nodes = served.nodes.as_ref().map(|nodes| Nodes::of(&nodes.nodes()));

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
-use wirefs_carrier::{Carrier, CarrierLost, Class, Closer, FrameSource, Outbox};
+use wirefs_carrier::{Carrier, CarrierLost, Class, Closer, FrameSource, SendQueue};
 use wirefs_journal::replay::Event;
 use wirefs_journal::{Act, Bring, Outcome, Record};
 use wirefs_op::message::recall::{ENDS, RESTS, Trecalled};
@@ -28,7 +28,7 @@ const TOLD_EACH: Duration = Duration::from_millis(200);
 /// What moves changes out of the journal to the server.
 pub(super) struct Pump {
     source: Box<dyn FrameSource>,
-    outbox: Outbox,
+    outbox: SendQueue,
     closer: Closer,
     /// Told each time that something came.
     heard: mpsc::Sender<()>,
@@ -64,7 +64,7 @@ impl Pump {
         let (of, _) = left.survey.needed_from(0);
         let Carrier { source, sink, closer, .. } = attached.carrier;
         let (on_lost, heard) = (closer.clone(), watch(closer.clone(), PATIENCE)?);
-        let outbox = Outbox::start(sink, closer.clone(), move |_| on_lost.close());
+        let outbox = SendQueue::start(sink, closer.clone(), move |_| on_lost.close());
         let begun = Instant::now();
         let waiting = VecDeque::new();
         Ok(Pump {

@@ -1,6 +1,6 @@
 use super::*;
 use std::sync::Arc;
-use wirefs_carrier::{Outbox, memory};
+use wirefs_carrier::{SendQueue, memory};
 
 const DIRECTORY: NodeId = NodeId(2);
 const FILE: NodeId = NodeId(3);
@@ -15,7 +15,7 @@ fn entry(name: &str) -> Notice {
 
 fn frame() -> Notice {
     let (near, _far) = memory::pair().expect("two ends");
-    Notice::Frame(Outlet::Wire(Outbox::start(near.sink, near.closer, drop)), Frame::default())
+    Notice::Frame(Outlet::Wire(SendQueue::start(near.sink, near.closer, drop)), Frame::default())
 }
 
 fn filled(notices: impl IntoIterator<Item = Notice>) -> Notices {

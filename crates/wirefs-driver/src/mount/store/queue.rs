@@ -4,21 +4,21 @@ use bytes::Bytes;
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use wirefs_cache::Piece;
-use wirefs_store::contents::Stored;
+use wirefs_store::disk_cache::CachedPiece;
 
 /// Bytes that wait to be written, at most: what comes beyond is not kept.
 const KEEP_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// One thing to do.
 pub(super) enum Job {
-    Load(Piece, Stored),
+    Load(Piece, CachedPiece),
     Keep(Piece, Bytes),
 }
 
 #[derive(Default)]
 struct Waiting {
     /// No more than calls wait for, and what is read ahead for them.
-    loads: VecDeque<(Piece, Stored)>,
+    loads: VecDeque<(Piece, CachedPiece)>,
     keeps: VecDeque<(Piece, Bytes)>,
     keep_bytes: usize,
     is_stopped: bool,
@@ -36,7 +36,7 @@ impl Queue {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn push_load(&self, piece: Piece, stored: Stored) {
+    pub(super) fn push_load(&self, piece: Piece, stored: CachedPiece) {
         self.lock().loads.push_back((piece, stored));
         self.filled.notify_one();
     }
