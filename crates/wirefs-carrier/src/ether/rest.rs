@@ -76,7 +76,7 @@ impl Engine {
         for (fd, card) in fds.iter().skip(1).zip(&self.cards) {
             // A card that went down calls until somebody hears it, and frames do not come by the calls that would.
             if fd.revents().contains(PollFlags::ERR) {
-                card.socket.hear_error();
+                card.socket.take_error();
             }
         }
         called
