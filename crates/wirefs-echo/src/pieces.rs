@@ -7,7 +7,7 @@
 //! the rest.
 //!
 //! No library is used: those for thousands of pieces (FFT-based) take a millisecond to restore one piece, the
-//! time of 150 packets; those for few pieces are slower than this code and unmaintained. See
+//! time of 150 packets; those for few pieces are slower than this code, and old. See
 //! `docs/design/0014-erasure-code.md`.
 //!
 //! # Source

@@ -109,7 +109,7 @@ impl Replica {
             return;
         }
         if header.view > self.view {
-            // This node accepted a view that lists it as a member, or a former instance did.
+            // A view that lists this node was accepted by it, or by a former instance of it.
             let is_same_instance = header.view == self.prepared_view || !header.members.contains(&self.id);
             if header.view >= self.prepared_view && is_same_instance {
                 self.enter_view(header.view, header.members.clone(), header.holder, header.token_epoch);

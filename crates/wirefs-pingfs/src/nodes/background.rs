@@ -23,16 +23,17 @@ pub(super) struct BackgroundTasks {
     /// The last root that was checked, and its missing blocks.
     last: Option<RootCheck>,
     awaited: BTreeSet<BlockId>,
-    came_at: Option<Instant>,
+    last_arrival: Option<Instant>,
     copies: VecDeque<(ReplicaId, Vec<BlockId>)>,
     unread: Option<BlockId>,
 }
 
 impl BackgroundTasks {
     /// Schedules the check of a root, unless its missing blocks are arriving.
-    pub(super) fn check(&mut self, check: RootCheck, patience: Duration) {
-        let is_coming = self.came_at.is_some_and(|at| at.elapsed() < patience) && !self.awaited.is_empty();
-        if !(is_coming && self.last.as_ref() == Some(&check)) {
+    pub(super) fn check(&mut self, check: RootCheck, timeout: Duration) {
+        let is_arriving =
+            self.last_arrival.is_some_and(|at| at.elapsed() < timeout) && !self.awaited.is_empty();
+        if !(is_arriving && self.last.as_ref() == Some(&check)) {
             self.check = Some(check);
         }
     }
@@ -52,7 +53,7 @@ impl BackgroundTasks {
     /// Records a received block. Returns whether it was the last missing one.
     pub(super) fn block_arrived(&mut self, id: BlockId) -> bool {
         let is_last = self.awaited.remove(&id) && self.awaited.is_empty();
-        self.came_at = Some(Instant::now());
+        self.last_arrival = Some(Instant::now());
         if is_last {
             self.check = self.check.take().or(self.last.clone());
         }

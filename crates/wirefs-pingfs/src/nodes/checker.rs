@@ -80,10 +80,10 @@ fn read(shared: &NodeShared, root: BlockId) {
 /// Sends blocks that a node lacks.
 fn copy_to(shared: &NodeShared, to: ReplicaId, ids: &[BlockId]) {
     let mut found: Vec<(BlockId, Bytes)> = Vec::with_capacity(ids.len());
-    let there: Vec<BlockId> = ids.iter().copied().filter(|id| shared.echo.has(*id)).collect();
+    let present: Vec<BlockId> = ids.iter().copied().filter(|id| shared.echo.has(*id)).collect();
     shared
         .echo
-        .retrieve(&Wanted::of(there), &mut |id, block| found.extend(block.ok().map(|block| (id, block))));
+        .retrieve(&Wanted::of(present), &mut |id, block| found.extend(block.ok().map(|block| (id, block))));
     let mut replica = shared.replica();
     for (id, block) in &found {
         shared.copy(&mut replica, to, *id, block);

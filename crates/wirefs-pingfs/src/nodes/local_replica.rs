@@ -148,18 +148,7 @@ impl NodeShared {
                 let packets = replica.channel.message(to, &message);
                 self.send(replica, to, packets);
             }
-            ReplicaOutput::CopyBlocks { to, ids } => {
-                let ids = all_unpacked(ids);
-                let (new_blocks, older): (Vec<BlockId>, Vec<BlockId>) =
-                    ids.into_iter().partition(|id| replica.new_blocks.contains_key(id));
-                for id in new_blocks {
-                    if let Some(block) = replica.new_blocks.get(&id).cloned() {
-                        self.copy(replica, to, id, &block);
-                    }
-                }
-                self.tasks().copy(to, older);
-                self.task_added.notify_all();
-            }
+            ReplicaOutput::CopyBlocks { to, ids } => self.copy_blocks(replica, to, all_unpacked(ids)),
             ReplicaOutput::RunChange { base } => {
                 replica.is_cut_off = false;
                 match replica.transaction {
@@ -200,18 +189,31 @@ impl NodeShared {
                 }
             }
             ReplicaOutput::Aborted { root } => {
-                let made: Vec<BlockId> = std::mem::take(&mut replica.new_blocks).into_keys().collect();
-                self.echo.deregister(&made);
+                let discarded: Vec<BlockId> = std::mem::take(&mut replica.new_blocks).into_keys().collect();
+                self.echo.deregister(&discarded);
                 for id in std::mem::take(&mut replica.announced_frees) {
                     replica.announce_free_later(id);
                 }
-                let _is_awaited = self.decide(replica, root, false);
+                let _was_awaited = self.decide(replica, root, false);
             }
             ReplicaOutput::Left => {
                 replica.has_left = true;
                 self.changed.notify_all();
             }
         }
+    }
+
+    /// Sends the blocks of the current transaction, and schedules the copies of older ones.
+    fn copy_blocks(&self, replica: &mut LocalReplica, to: ReplicaId, ids: Vec<BlockId>) {
+        let (new_blocks, older): (Vec<BlockId>, Vec<BlockId>) =
+            ids.into_iter().partition(|id| replica.new_blocks.contains_key(id));
+        for id in new_blocks {
+            if let Some(block) = replica.new_blocks.get(&id).cloned() {
+                self.copy(replica, to, id, &block);
+            }
+        }
+        self.tasks().copy(to, older);
+        self.task_added.notify_all();
     }
 
     /// Deletes blocks that no current or future root reaches.
@@ -233,11 +235,11 @@ impl NodeShared {
     }
 
     /// Ends the commit phase. Returns whether a transaction waits for this root.
-    fn decide(&self, replica: &mut LocalReplica, root: wirefs_echo::EchoBlockId, counts: bool) -> bool {
+    fn decide(&self, replica: &mut LocalReplica, root: wirefs_echo::EchoBlockId, is_committed: bool) -> bool {
         let is_awaited =
             unpacked(root).is_some_and(|root| replica.transaction == TransactionState::Committing(root));
         if is_awaited {
-            replica.transaction = TransactionState::Decided(counts);
+            replica.transaction = TransactionState::Decided(is_committed);
         }
         self.changed.notify_all();
         is_awaited
@@ -247,7 +249,7 @@ impl NodeShared {
         let Some(root) = unpacked(root) else { return };
         replica.root_since = Instant::now();
         // An echo store's `switch_root` cannot fail.
-        let _noted = self.echo.switch_root(root);
+        let _switched = self.echo.switch_root(root);
         // The tree switches to its own root when that is committed.
         let is_own = replica.transaction == TransactionState::Committing(root);
         replica.pending_root = (!is_own).then_some(root);

@@ -156,7 +156,8 @@ impl ReplicatedStore {
                 return Err(JoinError::TreeExists);
             }
             // Of several nodes that start at once, the lowest is the first.
-            let is_lowest = machine.peers_within(HEARTBEAT * 8).all(|(id, joins)| !joins || id > me);
+            let is_lowest =
+                machine.peers_within(HEARTBEAT * 8).all(|(id, wants_to_join)| !wants_to_join || id > me);
             if !has_others && is_lowest && begun.elapsed() >= DISCOVERY_WAIT {
                 machine.begin(own.map(packed));
                 return Ok(());

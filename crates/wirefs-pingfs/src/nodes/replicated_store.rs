@@ -27,10 +27,10 @@ impl NodeShared {
         &'a self,
         mut replica: MutexGuard<'a, LocalReplica>,
         limit: Duration,
-        is_there: impl Fn(&LocalReplica) -> bool,
+        is_met: impl Fn(&LocalReplica) -> bool,
     ) -> (MutexGuard<'a, LocalReplica>, bool) {
         let end = Instant::now() + limit;
-        while !is_there(&replica) {
+        while !is_met(&replica) {
             if self.is_over() || Instant::now() >= end {
                 return (replica, false);
             }
@@ -83,12 +83,12 @@ impl Turns for ReplicatedStore {
         replica.transaction = TransactionState::Waiting;
         shared.handle_input(&mut replica, ReplicaInput::RequestWrite);
         shared.wake();
-        let patience = if replica.is_cut_off { TRANSACTION_WAIT_CUT_OFF } else { TRANSACTION_WAIT };
-        let (mut replica, _) = shared.wait_until(replica, patience, |replica| {
+        let timeout = if replica.is_cut_off { TRANSACTION_WAIT_CUT_OFF } else { TRANSACTION_WAIT };
+        let (mut replica, _) = shared.wait_until(replica, timeout, |replica| {
             replica.transaction != TransactionState::Waiting || replica.has_left
         });
-        if let TransactionState::Running(on) = replica.transaction {
-            return Ok(on);
+        if let TransactionState::Running(base) = replica.transaction {
+            return Ok(base);
         }
         replica.transaction = TransactionState::Idle;
         replica.is_cut_off = true;
@@ -102,18 +102,18 @@ impl Turns for ReplicatedStore {
         replica.transaction = TransactionState::Committing(root);
         let room = IDS_MAX.saturating_sub(doomed.len()).min(replica.freed.len());
         replica.announced_frees = replica.freed.drain(..room).collect();
-        let made = NewRoot {
+        let new_root = NewRoot {
             root: packed(root),
             new_blocks: replica.new_blocks.keys().copied().map(packed).collect(),
             freed: doomed.iter().chain(&replica.announced_frees).copied().map(packed).collect(),
         };
-        shared.handle_input(&mut replica, ReplicaInput::ChangeDone(Some(made)));
+        shared.handle_input(&mut replica, ReplicaInput::ChangeDone(Some(new_root)));
         shared.wake();
         let (replica, _) = shared.wait_until(replica, TRANSACTION_WAIT, |replica| {
             matches!(replica.transaction, TransactionState::Decided(_))
         });
         match replica.transaction {
-            TransactionState::Decided(counts) => Ok(counts),
+            TransactionState::Decided(is_committed) => Ok(is_committed),
             TransactionState::Idle
             | TransactionState::Waiting
             | TransactionState::Running(_)
