@@ -22,9 +22,9 @@ use wirefs_blocks::store::BlockStore;
 use wirefs_cache::Mode;
 use wirefs_echo::Redundancy;
 use wirefs_op::message::version::BootId;
-use wirefs_pingfs::options::{Honesty, Pace};
+use wirefs_pingfs::options::{KeepOption, RateOption};
 use wirefs_pingfs::save::SavedFile;
-use wirefs_pingfs::{CommonStore, EchoOptions, EchoStore, NodeOptions};
+use wirefs_pingfs::{EchoOptions, EchoStore, NodeOptions, ReplicatedStore};
 use wirefs_server::Tree;
 
 use crate::arguments::{self, EchoCommand, EchoMount, Keep};
@@ -37,7 +37,7 @@ use crate::terminal::note;
 struct Served {
     store: Arc<EchoStore>,
     /// The nodes that share the tree.
-    nodes: Option<Arc<CommonStore>>,
+    nodes: Option<Arc<ReplicatedStore>>,
     ending: Ending,
 }
 
@@ -110,14 +110,14 @@ fn options(arguments: &EchoMount) -> Result<EchoOptions> {
     let hosts = arguments.hosts.iter().map(|host| resolve(host)).collect::<Result<_>>()?;
     let mut options = EchoOptions::new(hosts);
     options.redundancy = arguments.code.unwrap_or(Redundancy::Copies(arguments.copies.unwrap_or(1)));
-    options.honesty = match arguments.keep {
-        Keep::Index => Honesty::Index,
-        Keep::Root => Honesty::Root,
+    options.keep = match arguments.keep {
+        Keep::Index => KeepOption::Index,
+        Keep::Root => KeepOption::Root,
     };
-    options.pace = match (arguments.rate, arguments.rate_max) {
-        (Some(rate), _) => Pace::Fixed(rate),
-        (None, Some(most)) => Pace::FoundBelow(most),
-        (None, None) => Pace::Found,
+    options.rate = match (arguments.rate, arguments.rate_max) {
+        (Some(rate), _) => RateOption::Fixed(rate),
+        (None, Some(most)) => RateOption::AdaptiveBelow(most),
+        (None, None) => RateOption::Adaptive,
     };
     options.payload_bytes_max = arguments.payload.unwrap_or(options.payload_bytes_max);
     options.buffer_bytes = arguments.buffer.unwrap_or(options.buffer_bytes);
@@ -154,7 +154,8 @@ fn open(
     let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
     let node = NodeId(nodes.as_ref().map_or(0, |nodes| nodes.node));
     let tree_options = BlockFsOptions { uid, gid, ram_bytes, node, ..BlockFsOptions::new(boot) };
-    let nodes = nodes.map(|nodes| CommonStore::open(Arc::clone(&store), &nodes).map(Arc::new)).transpose()?;
+    let nodes =
+        nodes.map(|nodes| ReplicatedStore::open(Arc::clone(&store), &nodes).map(Arc::new)).transpose()?;
     let blocks: Arc<dyn BlockStore> = match &nodes {
         Some(nodes) => Arc::clone(nodes) as Arc<dyn BlockStore>,
         None => Arc::clone(&store) as Arc<dyn BlockStore>,

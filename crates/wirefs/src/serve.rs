@@ -278,7 +278,7 @@ fn bind_all(arguments: &arguments::Serve) -> Result<Vec<Listener>> {
     let listeners = addresses.iter().map(bind).collect::<Result<_>>()?;
     // The cards are open, if any were requested; programs started from now on cannot open others.
     if addresses.iter().any(|address| matches!(address, Address::Ether(_))) {
-        ether::give_up_right()?;
+        ether::drop_net_raw()?;
     }
     Ok(listeners)
 }

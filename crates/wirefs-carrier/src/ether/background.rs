@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use wirefs_circuit::Time;
-use wirefs_raw::give_up_right;
+use wirefs_raw::drop_net_raw;
 
 use super::engine::{BLOCKED_RETRY, Engine};
 use super::mux::Leader;
@@ -23,7 +23,7 @@ pub(super) fn start(engine: &Arc<Engine>) -> std::io::Result<std::thread::JoinHa
     let engine = Arc::clone(engine);
     std::thread::Builder::new().name("wirefs-ether".into()).spawn(move || {
         // The sockets are open. Without CAP_NET_RAW the thread can open no others.
-        let _kept = give_up_right();
+        let _kept = drop_net_raw();
         run(&engine);
     })
 }

@@ -75,7 +75,7 @@ impl Engine {
         for (fd, card) in fds.iter().skip(1).zip(&self.cards) {
             // A card that went down stays ready until its error is read, and receiving frames does not read it.
             if fd.revents().contains(PollFlags::ERR) {
-                card.socket.hear_error();
+                card.socket.take_error();
             }
         }
         ready

@@ -37,7 +37,7 @@ fn store() -> MemoryStore {
 }
 
 #[test]
-fn saved_tree_is_loaded_block_for_block() {
+fn saved_tree_is_loaded_unchanged() {
     let scratch = Scratch::new("whole");
     let saved = write(&store(), &scratch.file()).unwrap();
     assert_eq!(saved, Saved { payload_bytes: 1_400, root: id(700), blocks: 700, lost: 0 });
@@ -54,7 +54,7 @@ fn saved_tree_is_loaded_block_for_block() {
 }
 
 #[test]
-fn damage_anywhere_is_found_before_anything_is_loaded() {
+fn damage_is_detected_before_blocks_are_loaded() {
     let scratch = Scratch::new("damaged");
     write(&store(), &scratch.file()).unwrap();
     let whole = std::fs::read(scratch.file()).unwrap();
@@ -76,14 +76,14 @@ fn damage_anywhere_is_found_before_anything_is_loaded() {
 }
 
 #[test]
-fn file_that_was_there_stays_when_saving_fails() {
+fn existing_file_stays_when_saving_fails() {
     let scratch = Scratch::new("kept");
     std::fs::write(scratch.file(), "something else").unwrap();
     assert!(matches!(write(&MemoryStore::new(1_400, 10), &scratch.file()), Err(SaveError::NoRoot)));
     let rootless = Lossy { store: store(), lost: id(700) };
     assert!(matches!(write(&rootless, &scratch.file()), Err(SaveError::Lost(_))));
     assert_eq!(std::fs::read(scratch.file()).unwrap(), b"something else");
-    assert_eq!(std::fs::read_dir(&scratch.0).unwrap().count(), 1, "nothing is left beside it");
+    assert_eq!(std::fs::read_dir(&scratch.0).unwrap().count(), 1, "no other file is left");
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn lost_block_is_left_out_and_the_rest_is_saved() {
     assert_eq!(ids, (1..=700).filter(|&counter| counter != 300).map(id).collect::<Vec<_>>());
 }
 
-/// Has the ids of all blocks and no longer one of them.
+/// A store that lists all ids but has lost one block.
 struct Lossy {
     store: MemoryStore,
     lost: BlockId,
@@ -140,7 +140,7 @@ impl BlockStore for Lossy {
 }
 
 #[test]
-fn what_stands_under_the_other_name_is_replaced_and_not_written_to() {
+fn left_over_part_file_is_replaced_and_not_followed() {
     use std::os::unix::fs::PermissionsExt;
     let scratch = Scratch::new("replaced");
     let (victim, part) = (scratch.0.join("victim"), scratch.0.join("tree.part"));

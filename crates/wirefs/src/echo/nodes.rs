@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use wirefs_pingfs::nodes::{KEY_BYTES_MIN, NodesStatus, key_of};
-use wirefs_pingfs::{CommonStore, NodeOptions};
+use wirefs_pingfs::{NodeOptions, ReplicatedStore};
 
 use super::resolve;
 use crate::arguments::EchoMount;
@@ -36,7 +36,7 @@ fn ipv4(peer: &str) -> Result<Ipv4Addr> {
 }
 
 /// Leaves the other nodes. Returns `true` if there are any, which keep the data.
-pub(super) fn leave(nodes: &CommonStore) -> bool {
+pub(super) fn leave(nodes: &ReplicatedStore) -> bool {
     let has_others = has_others(&nodes.nodes());
     if !nodes.leave() {
         note!("wirefs: the other nodes did not agree in time that this one goes; they notice by themselves");
@@ -91,11 +91,11 @@ impl Nodes {
                     node: node.node,
                     is_member: node.is_member,
                     address: node.address.map(|address| address.to_string()),
-                    heard_ms: node.heard.map(ms),
+                    heard_ms: node.last_received_ago.map(ms),
                 })
                 .collect(),
-            copied: status.copied,
-            taken: status.taken,
+            copied: status.copies_sent,
+            taken: status.copies_received,
         }
     }
 
@@ -119,7 +119,7 @@ impl Nodes {
         vec![
             format!("nodes       {}{gone}", list(true)),
             format!(
-                "together    node {} has the pen; root {} for {}; {} copies sent, {} taken",
+                "together    node {} has the write token; root {} for {}; {} copies sent, {} taken",
                 self.pen,
                 self.root.as_deref().unwrap_or("none"),
                 crate::status::span(std::time::Duration::from_millis(self.root_age_ms)),

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use wirefs_echo::{Redundancy, Standing};
-use wirefs_pingfs::options::Honesty;
+use wirefs_echo::{HostState, Redundancy};
+use wirefs_pingfs::options::KeepOption;
 use wirefs_pingfs::{EchoStatus, HostReport};
 
 use super::SERVED;
@@ -96,17 +96,17 @@ pub(crate) struct Host {
 
 impl Host {
     fn of(report: &HostReport) -> Host {
-        let standing = match (report.standing, report.is_draining) {
-            (Standing::Silent, _) => "silent",
-            (Standing::Unknown | Standing::Answering, true) => "draining",
-            (Standing::Unknown, false) => "unknown",
-            (Standing::Answering, false) => "answering",
+        let standing = match (report.state, report.is_draining) {
+            (HostState::Silent, _) => "silent",
+            (HostState::Unknown | HostState::Answering, true) => "draining",
+            (HostState::Unknown, false) => "unknown",
+            (HostState::Answering, false) => "answering",
         };
         Host {
             host: report.host.to_string(),
             standing: standing.to_owned(),
             rtt_us: report.rtt.map(us),
-            lap_us: report.lap.map(us),
+            lap_us: report.cycle.map(us),
             rate: report.rate as u64,
             packets: report.packets,
             packets_max: report.packets_max,
@@ -136,9 +136,9 @@ impl EchoReport {
             Redundancy::Copies(copies) => format!("copies {copies}"),
             Redundancy::Code { pieces, extra } => format!("code {pieces}+{extra}"),
         };
-        let keep = match status.options.honesty {
-            Honesty::Index => "index",
-            Honesty::Root => "root",
+        let keep = match status.options.keep {
+            KeepOption::Index => "index",
+            KeepOption::Root => "root",
         };
         EchoReport {
             up_ms: ms(status.up),
@@ -155,7 +155,7 @@ impl EchoReport {
             oldest_ms: status.oldest.map(ms),
             circulated: counters.circulated,
             launched: counters.launched,
-            ballast: counters.ballast,
+            ballast: counters.probes,
             rebuilt: counters.rebuilt,
             late: counters.late,
             refused: Refused {
@@ -167,8 +167,8 @@ impl EchoReport {
             },
             memory: Memory {
                 index: memory.index as u64,
-                outbox: memory.outbox as u64,
-                gathered: (memory.gathered + status.recent_bytes) as u64,
+                outbox: memory.send_queue as u64,
+                gathered: (memory.collected + status.recent_bytes) as u64,
             },
             ending,
             nodes: None,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use wirefs_carrier::ether::{EtherDial, give_up_right};
+use wirefs_carrier::ether::{EtherDial, drop_net_raw};
 use wirefs_carrier::limits::CONNECT_TIMEOUT;
 use wirefs_carrier::ssh::{SshDial, SshOptions, install_remote};
 use wirefs_carrier::tls::{Identity, KnownHosts, TlsDial};
@@ -37,7 +37,7 @@ pub(super) fn of(source: &Source, settings: &MountSettings) -> Result<Arc<dyn Di
             let (identity, known) = keys(settings)?;
             let dial = EtherDial::open(place.clone(), identity, known, CONNECT_TIMEOUT)?;
             // The cards are open; programs started from now on cannot open others.
-            give_up_right()?;
+            drop_net_raw()?;
             Arc::new(dial)
         }
         Address::Ssh(login) => {

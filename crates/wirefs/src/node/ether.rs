@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result};
-use wirefs_carrier::ether::{EtherAddress, EtherCards, give_up_right, has_right};
+use wirefs_carrier::ether::{EtherAddress, EtherCards, drop_net_raw, has_right};
 use wirefs_carrier::tls::Identity;
 use wirefs_carrier::{Address, ListenOptions, Listener};
 use wirefs_driver::node::{CardNetwork, NodeDial, NodeEther, NodeHost, Taken, Via, card_networks};
@@ -62,7 +62,7 @@ impl NodeCards {
             }
             Ok(offer) => offer,
         };
-        give_up_right()?;
+        drop_net_raw()?;
         Ok(offer)
     }
 
