@@ -74,12 +74,12 @@ impl Recent {
 mod tests {
     use super::*;
     use std::time::Duration;
-    use wirefs_blocks::id::NodeId;
+    use wirefs_blocks::id::TreeNodeId;
 
     const BYTES_MAX: usize = 64_000;
 
     fn id(counter: u64) -> BlockId {
-        BlockId::new(counter, NodeId(0)).unwrap()
+        BlockId::new(counter, TreeNodeId(0)).unwrap()
     }
 
     #[test]

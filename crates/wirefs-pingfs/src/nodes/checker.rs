@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use wirefs_blocks::id::BlockId;
-use wirefs_blocks::reach;
+use wirefs_blocks::reachability;
 use wirefs_blocks::store::{BlockStore, Wanted};
 use wirefs_echo::together::wire::IDS_MAX;
 use wirefs_echo::together::{Input, NodeId};
@@ -48,7 +48,7 @@ fn look(commons: &Commons, check: &Check) {
     let echo = &*commons.echo;
     let mut lacking: Vec<BlockId> = match &check.made {
         Some(made) => made.iter().copied().chain([check.root]).filter(|id| !echo.has(*id)).collect(),
-        None => reach::lacking(echo, check.root, IDS_MAX, &|id| echo.has(id)),
+        None => reachability::missing_blocks(echo, check.root, IDS_MAX, &|id| echo.has(id)),
     };
     lacking.sort();
     lacking.dedup();
@@ -69,7 +69,7 @@ fn look(commons: &Commons, check: &Check) {
 fn read(commons: &Commons, root: BlockId) {
     let follower = commons.desk().follower.as_ref().and_then(Weak::upgrade);
     if follower.is_some_and(|follower| follower.prepare(root)) {
-        commons.go_over(&mut commons.desk());
+        commons.switch_to(&mut commons.desk());
     }
 }
 

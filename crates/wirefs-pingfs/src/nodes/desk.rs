@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use wirefs_blocks::id::BlockId;
 use wirefs_blocks::store::BlockStore;
-use wirefs_blocks::turns::Follower;
+use wirefs_blocks::transactions::RootFollower;
 use wirefs_echo::together::post::{Letter, Post};
 use wirefs_echo::together::{Input, NodeId, Output, Together};
 
@@ -49,7 +49,7 @@ pub(super) struct Desk {
     pub(super) dying: BTreeSet<BlockId>,
     tombs: BTreeSet<BlockId>,
     tombs_in_order: VecDeque<BlockId>,
-    pub(super) follower: Option<Weak<dyn Follower>>,
+    pub(super) follower: Option<Weak<dyn RootFollower>>,
     /// The root that the follower is to go over to when it is read.
     owed: Option<BlockId>,
     /// When the present root came.
@@ -185,7 +185,7 @@ impl Commons {
                 if !self.end_agreeing(desk, root, true) {
                     // Nobody waits for it any more, so nobody goes over to it either; by now to what followed from it.
                     desk.owed = desk.machine.root().and_then(unpacked);
-                    self.go_over(desk);
+                    self.switch_to(desk);
                     self.have_read(desk);
                 }
             }
@@ -239,15 +239,15 @@ impl Commons {
         // To the own one the tree goes over when it counts.
         let is_own = desk.turn == Turn::Agreeing(root);
         desk.owed = (!is_own).then_some(root);
-        self.go_over(desk);
+        self.switch_to(desk);
         self.have_read(desk);
     }
 
     /// Has the follower go over to the root that it owes, if that is read.
-    pub(super) fn go_over(&self, desk: &mut Desk) {
+    pub(super) fn switch_to(&self, desk: &mut Desk) {
         let Some(root) = desk.owed else { return };
         let follower = desk.follower.as_ref().and_then(Weak::upgrade);
-        if follower.is_none_or(|follower| follower.go_over(root)) {
+        if follower.is_none_or(|follower| follower.switch_to(root)) {
             desk.owed = None;
             self.bury_if_unshown(desk);
         }

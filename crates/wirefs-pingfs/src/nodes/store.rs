@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use wirefs_blocks::id::BlockId;
 use wirefs_blocks::store::{BlockStore, Lost, Room, StoreFault, Wanted};
-use wirefs_blocks::turns::{Follower, Turns};
+use wirefs_blocks::transactions::{RootFollower, Transactions};
 use wirefs_echo::together::wire::IDS_MAX;
 use wirefs_echo::together::{Input, Made};
 
@@ -70,7 +70,7 @@ impl CommonStore {
     }
 }
 
-impl Turns for CommonStore {
+impl Transactions for CommonStore {
     fn begin(&self) -> Result<Option<BlockId>, StoreFault> {
         let commons = &*self.commons;
         let is_free = |desk: &Desk| desk.turn == Turn::None;
@@ -92,7 +92,7 @@ impl Turns for CommonStore {
         Err(NO_TURN)
     }
 
-    fn agree(&self, root: BlockId, doomed: &[BlockId]) -> Result<bool, StoreFault> {
+    fn commit(&self, root: BlockId, doomed: &[BlockId]) -> Result<bool, StoreFault> {
         let commons = &*self.commons;
         let mut desk = commons.desk_in_call();
         let Turn::Running(_) = desk.turn else { return Err(NO_TURN) };
@@ -127,7 +127,7 @@ impl Turns for CommonStore {
         self.commons.changed.notify_all();
     }
 
-    fn follow(&self, follower: Weak<dyn Follower>) {
+    fn follow(&self, follower: Weak<dyn RootFollower>) {
         self.commons.desk_in_call().follower = Some(follower);
     }
 }
@@ -202,7 +202,7 @@ impl BlockStore for CommonStore {
         self.commons.echo.before_waiting(tell)
     }
 
-    fn turns(&self) -> Option<&dyn Turns> {
+    fn transactions(&self) -> Option<&dyn Transactions> {
         Some(self)
     }
 }

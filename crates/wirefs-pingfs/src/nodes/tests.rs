@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicUsize;
 use bytes::Bytes;
 use wirefs_blocks::id::BlockId;
 use wirefs_blocks::store::BlockStore;
-use wirefs_blocks::turns::{Follower, Turns};
+use wirefs_blocks::transactions::{RootFollower, Transactions};
 use wirefs_echo::together::{NodeId, Output, Pulse, Together};
 use wirefs_lab::Lab;
 
@@ -21,12 +21,12 @@ use crate::store::tests::await_more;
 #[derive(Default)]
 struct Followed(Mutex<Option<BlockId>>);
 
-impl Follower for Followed {
+impl RootFollower for Followed {
     fn prepare(&self, _: BlockId) -> bool {
         true
     }
 
-    fn go_over(&self, root: BlockId) -> bool {
+    fn switch_to(&self, root: BlockId) -> bool {
         *self.0.lock().unwrap() = Some(root);
         true
     }
@@ -47,10 +47,10 @@ fn a_change_that_counts_when_nobody_waits_for_it_any_more_is_shown() {
         let tree = Arc::new(Followed::default());
         let follower: Weak<Followed> = Arc::downgrade(&tree);
         store.follow(follower);
-        let root = BlockId::new(1, wirefs_blocks::id::NodeId(1)).unwrap();
+        let root = BlockId::new(1, wirefs_blocks::id::TreeNodeId(1)).unwrap();
         assert_eq!(store.begin(), Ok(None));
         store.register(&[(root, Bytes::from_static(b"block"))]).unwrap();
-        assert_eq!(store.agree(root, &[]), Ok(true));
+        assert_eq!(store.commit(root, &[]), Ok(true));
         store.end();
         assert_eq!(*tree.0.lock().unwrap(), None, "to its own change the tree goes over by itself");
         // As where the others say so only after the call gave up.
@@ -86,7 +86,7 @@ fn who_comes_behind_a_change_that_waited_in_vain_hears_so_soon_until_there_is_a_
 fn who_waits_for_another_at_the_desk_says_so_before() {
     static SAID: AtomicUsize = AtomicUsize::new(0);
     type Call = fn(&CommonStore);
-    let id = |counter| BlockId::new(counter, wirefs_blocks::id::NodeId(1)).unwrap();
+    let id = |counter| BlockId::new(counter, wirefs_blocks::id::TreeNodeId(1)).unwrap();
     let (root, block) = (id(1), Bytes::from_static(b"block"));
     let calls: [(&str, Call); 4] = [
         ("begin", |store| assert_eq!(store.begin(), Ok(None))),
@@ -115,7 +115,7 @@ fn who_waits_for_another_at_the_desk_says_so_before() {
         }
         assert_eq!(store.begin(), Ok(None));
         while_the_desk_is_held("register", &|store| store.register(&[(root, block.clone())]).unwrap());
-        while_the_desk_is_held("agree", &|store| assert_eq!(store.agree(root, &[]), Ok(true)));
+        while_the_desk_is_held("agree", &|store| assert_eq!(store.commit(root, &[]), Ok(true)));
         store.end();
     };
     lab.host("host").unwrap().run(run).unwrap();

@@ -2,7 +2,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use bytes::Bytes;
-use wirefs_blocks::id::NodeId;
+use wirefs_blocks::id::TreeNodeId;
 use wirefs_blocks::store::{BlockStore, Wanted};
 use wirefs_lab::Lab;
 
@@ -21,7 +21,7 @@ fn store_that_rests_is_woken_by_what_another_node_sends() {
             std::thread::sleep(Duration::from_millis(20));
         }
         let rested = store.shared().lock().stirred;
-        assert!(store.accept(BlockId::new(1, NodeId(2)).unwrap(), &Bytes::from_static(b"block")));
+        assert!(store.accept(BlockId::new(1, TreeNodeId(2)).unwrap(), &Bytes::from_static(b"block")));
         assert!(store.shared().lock().stirred > rested);
     };
     host.run(wake).unwrap();
@@ -74,5 +74,5 @@ fn who_waits_for_another_that_turns_the_circuit_says_so_before() {
 }
 
 fn id(counter: u64) -> BlockId {
-    BlockId::new(counter, NodeId(0)).unwrap()
+    BlockId::new(counter, TreeNodeId(0)).unwrap()
 }

@@ -1,4 +1,4 @@
-//! What a root reaches, and what of it a store lacks.
+//! The blocks that are reachable from a root and missing in a store.
 
 use std::collections::BTreeSet;
 
@@ -9,22 +9,22 @@ use crate::item::{CheckpointItem, names_contents};
 use crate::key::Part;
 use crate::store::{BlockStore, Wanted};
 
-/// Blocks that are looked at in one go.
+/// The blocks that are read at a time.
 const BATCH: usize = 256;
 
-/// Blocks that a block names: those that name others again, and contents.
+/// The children of a block: head and index blocks, and contents.
 #[derive(Default)]
 struct Named {
     nodes: Vec<BlockId>,
     contents: Vec<BlockId>,
 }
 
-/// The blocks that a root reaches, checkpoints included, and that are not there, `count_max` at most. `has` tells of one whether
-/// it is; of those that name others it must also come.
+/// Returns at most `count_max` blocks that are reachable from a root, checkpoints included, and missing.
+/// `has` returns whether a block is present. Head and index blocks must also be retrievable.
 ///
 /// # Cost
-/// Retrieves all blocks but contents, so many at a time; takes memory for their ids.
-pub fn lacking(
+/// Retrieves all blocks except contents, in batches, and holds their ids in memory.
+pub fn missing_blocks(
     store: &dyn BlockStore,
     root: BlockId,
     count_max: usize,
@@ -52,7 +52,7 @@ fn named(block: Block) -> Result<Named, Corrupt> {
     let mut named = Named::default();
     match block {
         Block::Root(root) => named.nodes.extend([Some(root.files), root.table].into_iter().flatten()),
-        Block::Link { children, .. } => named.nodes.extend(children.iter().map(|child| child.id)),
+        Block::Index { children, .. } => named.nodes.extend(children.iter().map(|child| child.id)),
         Block::Head(items) => {
             for item in items {
                 if item.key.part == Part::Checkpoint {

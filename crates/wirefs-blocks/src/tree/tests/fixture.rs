@@ -1,13 +1,13 @@
-//! A tree, a store that can be made to fail, and a client that asks by path.
+//! A tree, a store with injectable faults, and a client that sends requests by path.
 
 use crate::block::Block;
+use crate::block_set::BlockSet;
 use crate::cache::Cache;
 use crate::halt::Halt;
-use crate::id::{BlockId, NodeId};
+use crate::id::{BlockId, TreeNodeId};
 use crate::map::Map;
-use crate::shelf::Shelf;
 use crate::store::{BlockStore, Lost, MemoryStore, Room, StoreFault, Wanted};
-use crate::tree::{Answers, BlockTree, CHECKPOINTS_NAME, Stopped, TreeOptions};
+use crate::tree::{BlockTree, CHECKPOINTS_NAME, ReplySink, RequestAborted, TreeOptions};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
@@ -24,27 +24,27 @@ use wirefs_op::message::xattr::{Txattr, XattrAction};
 use wirefs_op::wire::{Data, Text};
 use wirefs_op::{Cred, DirEntry, Errno, Kind, Reply, Request, SetStat, Stat, Timestamp, TreePath};
 
-/// What an Ethernet frame carries beside the headers of IP and ICMP, and some.
+/// The payload of an Ethernet frame after IP and ICMP headers, with a margin. In bytes.
 pub(super) const PAYLOAD_BYTES: usize = 1400;
 pub(super) const SESSION: u64 = 1;
 
-/// A store in memory that loses blocks, fills up, or stops where it is told to.
+/// A store in memory that can lose blocks, fill up, or fail.
 pub(super) struct FaultyStore {
     pub(super) inner: MemoryStore,
     lost: Mutex<BTreeSet<BlockId>>,
-    /// Registered, and not to be had for now.
-    late: Mutex<BTreeSet<BlockId>>,
-    /// Ids that came with a `register`, whatever came of it.
+    /// Registered blocks that cannot be retrieved for now.
+    delayed: Mutex<BTreeSet<BlockId>>,
+    /// All ids passed to `register`, even if it failed.
     seen: Mutex<BTreeSet<BlockId>>,
-    /// Calls of `register` and `switch_root` that are still carried out.
+    /// Calls of `register` and `switch_root` before the store fails.
     pub(super) writes_left: AtomicU64,
-    /// Such calls for which there is still room.
+    /// Calls of `register` and `switch_root` before the store is full.
     pub(super) room_left: AtomicU64,
-    /// What is likely to be wanted comes along.
+    /// Whether hints are delivered.
     pub(super) takes_hints: AtomicBool,
-    /// Deregistering does nothing any more.
+    /// Whether `deregister` does nothing.
     pub(super) keeps_all: AtomicBool,
-    /// What happens during the next retrieval.
+    /// A callback during the next retrieval.
     pub(super) meanwhile: Mutex<Option<Meanwhile>>,
 }
 
@@ -55,7 +55,7 @@ impl FaultyStore {
         FaultyStore {
             inner,
             lost: Mutex::default(),
-            late: Mutex::default(),
+            delayed: Mutex::default(),
             seen: Mutex::default(),
             writes_left: AtomicU64::new(u64::MAX),
             room_left: AtomicU64::new(u64::MAX),
@@ -70,9 +70,9 @@ impl FaultyStore {
         self.inner.deregister(&[id]);
     }
 
-    /// Holds these blocks back, and no others.
+    /// Delays exactly these blocks.
     pub(super) fn hold_back(&self, ids: impl IntoIterator<Item = BlockId>) {
-        *self.late.lock().unwrap() = ids.into_iter().collect();
+        *self.delayed.lock().unwrap() = ids.into_iter().collect();
     }
 
     pub(super) fn all(&self) -> BTreeSet<BlockId> {
@@ -90,7 +90,7 @@ impl FaultyStore {
             left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
         };
         if !take(&self.writes_left) {
-            return Err(StoreFault::Broken("it was told to"));
+            return Err(StoreFault::Broken("an injected fault"));
         }
         if take(&self.room_left) { Ok(()) } else { Err(StoreFault::Full) }
     }
@@ -102,7 +102,7 @@ impl BlockStore for FaultyStore {
     }
     fn register(&self, blocks: &[(BlockId, Bytes)]) -> Result<(), StoreFault> {
         let is_new = blocks.iter().all(|(id, _)| self.seen.lock().unwrap().insert(*id));
-        assert!(is_new, "an id that was seen before");
+        assert!(is_new, "a block id that was used before");
         self.write()?;
         self.inner.register(blocks)
     }
@@ -111,9 +111,9 @@ impl BlockStore for FaultyStore {
         if let Some(Meanwhile(work)) = meanwhile {
             work();
         }
-        // Blocks come in an order of their own.
+        // Blocks arrive in another order than requested.
         for id in wanted.ids.iter().rev() {
-            if self.late.lock().unwrap().contains(id) {
+            if self.delayed.lock().unwrap().contains(id) {
                 deliver(*id, Err(Lost));
                 continue;
             }
@@ -124,7 +124,7 @@ impl BlockStore for FaultyStore {
         }
     }
     fn is_gone(&self, id: BlockId) -> bool {
-        !self.late.lock().unwrap().contains(&id)
+        !self.delayed.lock().unwrap().contains(&id)
     }
     fn deregister(&self, ids: &[BlockId]) {
         if !self.keeps_all.load(Ordering::Relaxed) {
@@ -147,7 +147,7 @@ impl BlockStore for FaultyStore {
     fn room(&self) -> Room {
         self.inner.room()
     }
-    /// It waits for nothing.
+    /// The store never blocks.
     fn before_waiting(&self, _: fn()) -> bool {
         true
     }
@@ -155,21 +155,21 @@ impl BlockStore for FaultyStore {
 
 /// All replies to one request.
 #[derive(Default)]
-pub(super) struct Collected(pub(super) Vec<Reply>);
+pub(super) struct CollectedReplies(pub(super) Vec<Reply>);
 
-impl Answers for Collected {
-    fn send(&mut self, reply: Reply) -> Result<(), Stopped> {
+impl ReplySink for CollectedReplies {
+    fn send(&mut self, reply: Reply) -> Result<(), RequestAborted> {
         self.0.push(reply);
         Ok(())
     }
 }
 
-pub(super) struct World {
+pub(super) struct TreeFixture {
     pub(super) store: Arc<FaultyStore>,
     pub(super) tree: BlockTree,
 }
 
-/// What an object is, as far as a copy of it would be the same.
+/// The state of an object that a copy preserves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Dumped {
     pub(super) stat: Stat,
@@ -192,29 +192,29 @@ pub(super) fn bytes(len: usize, seed: u8) -> Bytes {
 pub(super) fn open(store: Arc<FaultyStore>, ram_bytes: usize) -> BlockTree {
     let now = AtomicI64::new(1_700_000_000);
     let clock = Box::new(move || Timestamp { secs: now.fetch_add(1, Ordering::Relaxed), nanos: 5 });
-    let options = TreeOptions { ram_bytes, node: NodeId(1), boot: BootId(9), uid: 0, gid: 0 };
+    let options = TreeOptions { ram_bytes, node: TreeNodeId(1), boot: BootId(9), uid: 0, gid: 0 };
     let tree = BlockTree::open(store, options, clock).unwrap();
     tree.attach(SESSION, &TreePath::root()).unwrap();
     tree
 }
 
-impl World {
-    pub(super) fn new() -> World {
-        World::of(PAYLOAD_BYTES, 1 << 20, 1 << 20)
+impl TreeFixture {
+    pub(super) fn new() -> TreeFixture {
+        TreeFixture::of(PAYLOAD_BYTES, 1 << 20, 1 << 20)
     }
 
-    pub(super) fn of(payload_bytes: usize, blocks_max: u64, ram_bytes: usize) -> World {
+    pub(super) fn of(payload_bytes: usize, blocks_max: u64, ram_bytes: usize) -> TreeFixture {
         let store = Arc::new(FaultyStore::new(MemoryStore::new(payload_bytes, blocks_max)));
-        World { tree: open(Arc::clone(&store), ram_bytes), store }
+        TreeFixture { tree: open(Arc::clone(&store), ram_bytes), store }
     }
 
-    /// The same store, opened once more: nothing in memory.
-    pub(super) fn reopened(self, ram_bytes: usize) -> World {
-        World { tree: open(Arc::clone(&self.store), ram_bytes), store: self.store }
+    /// Opens the same store again, with an empty cache.
+    pub(super) fn reopened(self, ram_bytes: usize) -> TreeFixture {
+        TreeFixture { tree: open(Arc::clone(&self.store), ram_bytes), store: self.store }
     }
 
     pub(super) fn ask(&self, request: Request) -> Result<Vec<Reply>, Errno> {
-        let mut collected = Collected::default();
+        let mut collected = CollectedReplies::default();
         self.tree.serve(SESSION, &request, &mut collected);
         match collected.0.last() {
             Some(Reply::Error(error)) => Err(error.errno),
@@ -294,7 +294,7 @@ impl World {
         self.make(path, Kind::Directory, Bytes::new())
     }
 
-    /// Makes a file, or writes over the beginning of one.
+    /// Creates a file, or overwrites its beginning.
     pub(super) fn create(&self, path: &str, data: Bytes) -> Result<Stat, Errno> {
         self.make(path, Kind::File, data)
     }
@@ -357,7 +357,7 @@ impl World {
         }
     }
 
-    /// All that is in a directory, by path below it.
+    /// Returns the state of all objects below a directory, by path.
     pub(super) fn dump(&self, root: &str) -> BTreeMap<String, Dumped> {
         let mut dumped = BTreeMap::new();
         let mut waiting = vec![String::new()];
@@ -365,10 +365,10 @@ impl World {
             let whole =
                 [root, &below].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/");
             let mut stat = self.stat(&whole).unwrap();
-            // Which tree it is says nothing about what is in it.
+            // The file system id differs between trees.
             stat.id.fs = 0;
             if below.is_empty() {
-                // Another one with the first checkpoint, and when there are no more.
+                // The version of the root changes when `.checkpoints` appears or disappears.
                 stat.version = 0;
             }
             let data = match stat.kind {
@@ -396,12 +396,12 @@ impl World {
         dumped
     }
 
-    /// Lets collection come to its end.
+    /// Runs garbage collection to its end.
     pub(super) fn collect(&self) {
         while self.tree.collect(1) {}
     }
 
-    /// All blocks that the root reaches: what must be there.
+    /// Returns all blocks that are reachable from the root.
     pub(super) fn reached(&self) -> BTreeSet<BlockId> {
         let volume = self.tree.volume();
         let trees = volume.checkpoints.iter().map(|kept| kept.files).chain([volume.root.files]);
@@ -412,15 +412,15 @@ impl World {
         reached
     }
 
-    /// A block with all that it leads to and that is there.
+    /// Returns a block and its available descendants.
     pub(super) fn below(&self, root: BlockId) -> BTreeSet<BlockId> {
         let cache = Cache::new(0);
         let mut reached = BTreeSet::new();
         let mut waiting = vec![(root, None)];
         while let Some((id, level)) = waiting.pop() {
-            let shelf = Shelf::new(&cache);
-            self.store.inner.retrieve(&Wanted::of([id]), &mut |id, bytes| shelf.supply(id, bytes));
-            match (Map { shelf: &shelf, root: Some(root) }).describe(id, level) {
+            let block_set = BlockSet::new(&cache);
+            self.store.inner.retrieve(&Wanted::of([id]), &mut |id, bytes| block_set.supply(id, bytes));
+            match (Map { block_set: &block_set, root: Some(root) }).describe(id, level) {
                 Ok((_, named)) => {
                     reached.insert(id);
                     for block in named {
@@ -437,12 +437,12 @@ impl World {
         reached
     }
 
-    /// Checks that the store holds what is reached, and nothing else.
+    /// Asserts that exactly the reachable blocks are registered.
     pub(super) fn audit(&self) {
         let (held, reached) = (self.store.all(), self.reached());
         let missing: Vec<&BlockId> = reached.difference(&held).collect();
         let left: Vec<&BlockId> = held.difference(&reached).collect();
-        assert!(missing.is_empty(), "collected although reached: {missing:?}");
-        assert!(left.is_empty(), "left although nothing reaches it: {left:?}");
+        assert!(missing.is_empty(), "collected although reachable: {missing:?}");
+        assert!(left.is_empty(), "registered although unreachable: {left:?}");
     }
 }

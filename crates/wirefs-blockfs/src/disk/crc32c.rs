@@ -1,6 +1,6 @@
 //! The checksum of records: CRC-32C.
 
-/// The polynomial of Castagnoli, its bits reversed.
+/// The Castagnoli polynomial, bit-reversed.
 const POLYNOMIAL: u32 = 0x82f6_3b78;
 
 const TABLE: [u32; 256] = table();
@@ -21,8 +21,8 @@ const fn table() -> [u32; 256] {
     table
 }
 
-/// The checksum of parts that stand behind each other.
-pub(super) fn sum(parts: &[&[u8]]) -> u32 {
+/// Returns the checksum of the concatenated parts.
+pub(super) fn crc32c(parts: &[&[u8]]) -> u32 {
     let bytes = parts.iter().flat_map(|part| part.iter());
     !bytes.fold(!0, |sum, &byte| (sum >> 8) ^ TABLE.get(usize::from(sum as u8 ^ byte)).copied().unwrap_or(0))
 }

@@ -1,4 +1,4 @@
-//! The blocks at hand for one operation.
+//! The blocks that one operation has retrieved.
 
 use crate::block::Block;
 use crate::cache::Cache;
@@ -10,32 +10,32 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What one operation has seen. It stays until the operation ends, so that an operation that is called again comes
-/// further each time, whatever the cache lets go of.
+/// The blocks that one operation has read. They are held until it ends, so that each retry of the operation
+/// gets further even if the cache evicts them.
 #[derive(Debug)]
-pub(crate) struct Shelf<'a> {
+pub(crate) struct BlockSet<'a> {
     cache: &'a Cache,
     seen: RefCell<BTreeMap<BlockId, Result<Arc<Block>, Lost>>>,
-    /// What came along and was not looked at yet.
+    /// Prefetched blocks that were not read yet.
     hinted: RefCell<BTreeMap<BlockId, Arc<Block>>>,
-    /// What was not delivered.
+    /// Blocks that the store did not deliver.
     missed: RefCell<Vec<BlockId>>,
 }
 
-/// What cannot be decoded is not the block that was registered, which is lost then.
+/// Decodes a delivered block. A block that cannot be decoded counts as lost.
 fn decoded(delivered: Result<Bytes, Lost>) -> Result<Arc<Block>, Lost> {
     delivered.and_then(|bytes| Block::decode(bytes).map(Arc::new).map_err(|_| Lost))
 }
 
-impl<'a> Shelf<'a> {
-    pub(crate) fn new(cache: &'a Cache) -> Shelf<'a> {
-        Shelf { cache, seen: RefCell::default(), hinted: RefCell::default(), missed: RefCell::default() }
+impl<'a> BlockSet<'a> {
+    pub(crate) fn new(cache: &'a Cache) -> BlockSet<'a> {
+        BlockSet { cache, seen: RefCell::default(), hinted: RefCell::default(), missed: RefCell::default() }
     }
 
-    /// A block.
+    /// Returns a block.
     ///
     /// # Errors
-    /// It is needed, or lost.
+    /// `Need`: it must be retrieved first. `Lost`: the store does not have it.
     pub(crate) fn block(&self, id: BlockId) -> Result<Arc<Block>, Halt> {
         if let Some(seen) = self.seen.borrow().get(&id) {
             return seen.clone().map_err(|Lost| Halt::Lost(id));
@@ -46,17 +46,17 @@ impl<'a> Shelf<'a> {
         Ok(block)
     }
 
-    /// Whether a block is at hand, without making use of it.
+    /// Returns whether a block is available without a wait; does not count as a use.
     pub(crate) fn has(&self, id: BlockId) -> bool {
         self.seen.borrow().contains_key(&id) || self.hinted.borrow().contains_key(&id) || self.cache.has(id)
     }
 
-    /// The blocks that no store delivered, when the operation is over.
+    /// Returns the blocks that the store did not deliver.
     pub(crate) fn into_missed(self) -> Vec<BlockId> {
         self.missed.into_inner()
     }
 
-    /// Takes what a store delivered.
+    /// Adds the result of a retrieval.
     pub(crate) fn supply(&self, id: BlockId, delivered: Result<Bytes, Lost>) {
         if delivered.is_err() {
             self.missed.borrow_mut().push(id);
@@ -68,15 +68,15 @@ impl<'a> Shelf<'a> {
         self.seen.borrow_mut().insert(id, block);
     }
 
-    /// Takes a block that came along although nobody waited for it.
+    /// Adds a block that the store delivered as a hint.
     pub(crate) fn supply_hint(&self, id: BlockId, bytes: Bytes) {
         if let Ok(block) = decoded(Ok(bytes)) {
-            self.cache.put_unused(id, Arc::clone(&block));
+            self.cache.put_prefetched(id, Arc::clone(&block));
             self.hinted.borrow_mut().insert(id, block);
         }
     }
 
-    /// Counts what a store did not deliver as lost.
+    /// Marks all requested blocks that were not delivered as lost.
     pub(crate) fn give_up(&self, wanted: &Wanted) {
         for id in &wanted.ids {
             self.seen.borrow_mut().entry(*id).or_insert(Err(Lost));
