@@ -35,7 +35,7 @@ pub use cards::EtherCards;
 pub use dial::EtherDial;
 pub use error::EtherError;
 pub use place::EtherPlace;
-pub use wirefs_circuit::Counters;
+pub use wirefs_circuit::CircuitCounters as Counters;
 pub use wirefs_raw::{HardwareAddress, give_up_right, has_right};
 
 /// The type of our frames: local experimental (IEEE 802).

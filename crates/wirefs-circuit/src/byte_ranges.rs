@@ -1,12 +1,12 @@
-//! Sets of bytes, as ranges that do not touch.
+//! Sets of byte offsets as disjoint ranges.
 
 use std::collections::BTreeMap;
 
-/// Ranges `start..end`.
+/// Disjoint, non-adjacent ranges `start..end`.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Ranges(BTreeMap<u64, u64>);
+pub(crate) struct ByteRanges(BTreeMap<u64, u64>);
 
-impl Ranges {
+impl ByteRanges {
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -19,7 +19,7 @@ impl Ranges {
         self.0.pop_first()
     }
 
-    /// Adds a range and joins what it touches.
+    /// Adds a range and merges it with adjacent ones.
     pub(crate) fn insert(&mut self, mut start: u64, mut end: u64) {
         if start >= end {
             return;
@@ -32,7 +32,7 @@ impl Ranges {
         self.0.insert(start, end);
     }
 
-    /// Takes a range out.
+    /// Removes a range.
     pub(crate) fn remove(&mut self, start: u64, end: u64) {
         if start >= end || self.is_empty() {
             return;
@@ -48,7 +48,7 @@ impl Ranges {
         }
     }
 
-    /// The parts of `start..end` that it has.
+    /// Returns the intersections with `start..end`.
     pub(crate) fn overlaps(&self, start: u64, end: u64) -> Vec<(u64, u64)> {
         if start >= end {
             return Vec::new();

@@ -1,83 +1,85 @@
-//! Which packets of a path arrived: what is told to the sender, and what tells a second copy from the first.
+//! The packets received on a path: the source of ACK ranges, and the anti-replay window (as in RFC 4303,
+//! section 3.4.3).
 //!
-//! One bit a packet, in a ring of [`REPLAY_PACKETS`] bits that ends at the newest.
+//! One bit per packet, in a ring of [`REPLAY_PACKETS`] bits that ends at the largest packet number.
 
-use crate::limits::{ACK_RUNS_MAX, REPLAY_PACKETS};
+use crate::limits::{ACK_RANGES_MAX, REPLAY_PACKETS};
 
 const WORD_BITS: u64 = 64;
 const SPAN: u64 = REPLAY_PACKETS as u64;
 
+/// The anti-replay window of one path.
 #[derive(Clone, Debug)]
-pub(crate) struct Arrived {
+pub(crate) struct ReplayWindow {
     bits: Vec<u64>,
-    /// The newest.
+    /// The largest packet number.
     largest: Option<u64>,
-    /// The first of the run that ends with it. It may be so old that its bit is another's now.
+    /// The first packet of the run that ends with `largest`. It may be older than the window.
     run_first: u64,
 }
 
-impl Arrived {
-    pub(crate) fn new() -> Arrived {
-        Arrived { bits: vec![0; REPLAY_PACKETS / WORD_BITS as usize], largest: None, run_first: 0 }
+impl ReplayWindow {
+    pub(crate) fn new() -> ReplayWindow {
+        ReplayWindow { bits: vec![0; REPLAY_PACKETS / WORD_BITS as usize], largest: None, run_first: 0 }
     }
 
     pub(crate) fn largest(&self) -> Option<u64> {
         self.largest
     }
 
-    fn word(counter: u64) -> usize {
-        (counter % SPAN / WORD_BITS) as usize
+    fn word(packet_number: u64) -> usize {
+        (packet_number % SPAN / WORD_BITS) as usize
     }
 
-    fn holds(&self, counter: u64) -> bool {
-        let word = self.bits.get(Self::word(counter)).copied().unwrap_or(0);
-        word >> (counter % WORD_BITS) & 1 == 1
+    fn holds(&self, packet_number: u64) -> bool {
+        let word = self.bits.get(Self::word(packet_number)).copied().unwrap_or(0);
+        word >> (packet_number % WORD_BITS) & 1 == 1
     }
 
-    /// Whether a packet did not arrive before, and is not so old that this is not known any more.
-    pub(crate) fn is_new(&self, counter: u64) -> bool {
+    /// Returns whether a packet is new: not received before, and not older than the window.
+    pub(crate) fn is_new(&self, packet_number: u64) -> bool {
         match self.largest {
             None => true,
-            Some(largest) if counter > largest => true,
-            Some(largest) => counter + SPAN > largest && !self.holds(counter),
+            Some(largest) if packet_number > largest => true,
+            Some(largest) => packet_number + SPAN > largest && !self.holds(packet_number),
         }
     }
 
-    /// Notes a new one. Returns whether it is the one that follows the newest.
-    pub(crate) fn note(&mut self, counter: u64) -> bool {
+    /// Records a new packet. Returns whether it directly follows the largest one.
+    pub(crate) fn record(&mut self, packet_number: u64) -> bool {
         let expected = self.largest.map_or(0, |largest| largest + 1);
-        if counter >= expected {
-            if counter - expected >= SPAN {
+        if packet_number >= expected {
+            if packet_number - expected >= SPAN {
                 self.bits.fill(0);
             } else {
-                (expected..counter).for_each(|skipped| self.put(skipped, false));
+                (expected..packet_number).for_each(|skipped| self.put(skipped, false));
             }
-            self.largest = Some(counter);
-            if counter > expected {
-                self.run_first = counter;
+            self.largest = Some(packet_number);
+            if packet_number > expected {
+                self.run_first = packet_number;
             }
         }
-        self.put(counter, true);
-        if counter + 1 == self.run_first {
+        self.put(packet_number, true);
+        if packet_number + 1 == self.run_first {
             let floor = expected.saturating_sub(SPAN);
-            self.run_first = self.run_end(counter, floor, true);
+            self.run_first = self.run_end(packet_number, floor, true);
         }
-        counter == expected
+        packet_number == expected
     }
 
-    fn put(&mut self, counter: u64, arrived: bool) {
-        if let Some(word) = self.bits.get_mut(Self::word(counter)) {
-            let bit = 1 << (counter % WORD_BITS);
+    fn put(&mut self, packet_number: u64, arrived: bool) {
+        if let Some(word) = self.bits.get_mut(Self::word(packet_number)) {
+            let bit = 1 << (packet_number % WORD_BITS);
             *word = if arrived { *word | bit } else { *word & !bit };
         }
     }
 
-    /// The end (exclusive, downwards) of the run of equal bits that begins at `top`, not below `floor`.
+    /// Returns the end (exclusive, downwards) of the run of equal bits from `top`, at least `floor`.
     fn run_end(&self, top: u64, floor: u64, value: bool) -> u64 {
         let mut at = top;
         loop {
             let word = self.bits.get(Self::word(at)).copied().unwrap_or(0);
-            // The bit of `at` becomes the highest.
+            // Shifts the bit of `at` to the highest position.
             let above = WORD_BITS - 1 - at % WORD_BITS;
             let differing = if value { !word } else { word };
             let shifted = differing << above;
@@ -92,11 +94,11 @@ impl Arrived {
         }
     }
 
-    /// The newest runs of packets that arrived, first and last, from the newest down.
+    /// Returns the newest ACK ranges (first and last packet number), in descending order.
     ///
     /// # Cost
-    /// Where nothing was lost of late, nothing is looked for: this is asked with nearly each packet.
-    pub(crate) fn runs(&self) -> impl Iterator<Item = (u64, u64)> {
+    /// Constant without recent loss; this runs for nearly each packet.
+    pub(crate) fn ranges(&self) -> impl Iterator<Item = (u64, u64)> {
         let floor = self.largest.map_or(0, |largest| (largest + 1).saturating_sub(SPAN));
         let mut top = self.largest;
         let run = move || {
@@ -109,7 +111,7 @@ impl Arrived {
             top = gap.filter(|gap| *gap > floor).map(|gap| gap - 1);
             Some((first, last))
         };
-        std::iter::from_fn(run).take(ACK_RUNS_MAX)
+        std::iter::from_fn(run).take(ACK_RANGES_MAX)
     }
 }
 

@@ -1,81 +1,82 @@
-//! What one circuit still has to send, or to see acknowledged.
+//! The send buffer of a circuit: unsent, unacknowledged and lost data.
 //!
 //! ```text
-//! base ─ acknowledged in part, lost in part ─ next ─ never sent ─ end
+//! base ─ partly acknowledged, partly lost ─ next ─ never sent ─ end
 //! ```
 
 use std::collections::VecDeque;
 
 use bytes::Bytes;
 
-use crate::limits::{CHUNK_BYTES, CIRCUIT_BYTES_MAX, CREDIT_FIRST, SEND_BYTES_MAX};
-use crate::ranges::Ranges;
+use crate::byte_ranges::ByteRanges;
+use crate::limits::{CHUNK_BYTES, CIRCUIT_BYTES_MAX, INITIAL_CREDIT, SEND_BYTES_MAX};
 
-/// Whether the end was said.
+/// The state of the end of the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ending {
-    /// More may come.
+enum EndState {
+    /// More data may be written.
     Open,
-    /// It is to be said with the last bytes, or alone.
-    Wanted,
-    /// It is under way.
+    /// The end must be sent, with the last bytes or alone.
+    Pending,
+    /// The end is in flight.
     Sent,
-    /// The peer has it.
-    Arrived,
+    /// The peer acknowledged the end.
+    Acknowledged,
 }
 
-/// What to put into a packet.
+/// A range of data for a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Piece {
+pub(crate) struct DataRange {
     pub(crate) offset: u64,
     pub(crate) bytes: u64,
     pub(crate) is_last: bool,
 }
 
+/// The send side of a circuit.
 #[derive(Debug)]
-pub(crate) struct Sending {
-    /// Chunks with their first offsets; what is before `base` is acknowledged.
+pub(crate) struct SendBuffer {
+    /// Chunks with their offsets. Data before `base` is acknowledged.
     chunks: VecDeque<(u64, Bytes)>,
     base: u64,
     next: u64,
     end: u64,
     limit: u64,
-    acknowledged: Ranges,
-    again: Ranges,
-    ending: Ending,
+    acknowledged: ByteRanges,
+    retransmit: ByteRanges,
+    end_state: EndState,
 }
 
-impl Sending {
-    pub(crate) fn new() -> Sending {
-        Sending {
+impl SendBuffer {
+    pub(crate) fn new() -> SendBuffer {
+        SendBuffer {
             chunks: VecDeque::new(),
             base: 0,
             next: 0,
             end: 0,
-            limit: CREDIT_FIRST,
-            acknowledged: Ranges::default(),
-            again: Ranges::default(),
-            ending: Ending::Open,
+            limit: INITIAL_CREDIT,
+            acknowledged: ByteRanges::default(),
+            retransmit: ByteRanges::default(),
+            end_state: EndState::Open,
         }
     }
 
-    /// Bytes and chunks held, as they are counted against the limit.
+    /// The size of the buffer including the overhead of chunks, in bytes.
     pub(crate) fn held_bytes(&self) -> u64 {
         let first = self.chunks.front().map_or(self.end, |(offset, _)| *offset);
         self.end - first + CHUNK_BYTES * self.chunks.len() as u64
     }
 
-    /// Bytes that were never sent.
+    /// The number of bytes that were never sent.
     pub(crate) fn unsent_bytes(&self) -> u64 {
         self.end - self.next
     }
 
-    /// Takes bytes to be sent from the front of `bytes`, as many as there is room for. Returns how many.
+    /// Buffers bytes from the front of `bytes`, as many as fit. Returns their number.
     pub(crate) fn write(&mut self, bytes: &mut Bytes) -> usize {
         let room =
             SEND_BYTES_MAX.saturating_sub(self.held_bytes() + CHUNK_BYTES).min(CIRCUIT_BYTES_MAX - self.end);
         let count = bytes.len().min(usize::try_from(room).unwrap_or(usize::MAX));
-        if self.ending != Ending::Open || count == 0 {
+        if self.end_state != EndState::Open || count == 0 {
             return 0;
         }
         let chunk = bytes.split_to(count);
@@ -84,43 +85,43 @@ impl Sending {
         count
     }
 
-    /// Whether the user may be told that there is room again.
-    pub(crate) fn is_roomy(&self) -> bool {
+    /// Returns whether enough space is free to report [`Writable`](crate::CircuitOutput::Writable).
+    pub(crate) fn has_write_room(&self) -> bool {
         self.held_bytes() <= SEND_BYTES_MAX / 2
     }
 
     pub(crate) fn finish(&mut self) {
-        if self.ending == Ending::Open {
-            self.ending = Ending::Wanted;
+        if self.end_state == EndState::Open {
+            self.end_state = EndState::Pending;
         }
     }
 
     pub(crate) fn is_finishing(&self) -> bool {
-        self.ending != Ending::Open
+        self.end_state != EndState::Open
     }
 
-    /// Whether the peer has everything, the end included.
+    /// Returns whether the peer has acknowledged everything, including the end.
     pub(crate) fn is_done(&self) -> bool {
-        self.ending == Ending::Arrived && self.base == self.end
+        self.end_state == EndState::Acknowledged && self.base == self.end
     }
 
-    /// Takes a grant of the receiver.
+    /// Raises the credit limit.
     pub(crate) fn grant(&mut self, limit: u64) {
         self.limit = self.limit.max(limit);
     }
 
-    /// Whether there is something that may be sent now.
+    /// Returns whether something can be sent now.
     pub(crate) fn is_ready(&self) -> bool {
-        !self.again.is_empty()
+        !self.retransmit.is_empty()
             || self.next < self.end.min(self.limit)
-            || self.ending == Ending::Wanted && self.next == self.end
+            || self.end_state == EndState::Pending && self.next == self.end
     }
 
-    /// Takes what is to be sent next, at most `room` bytes of it.
-    pub(crate) fn take(&mut self, room: u64) -> Option<Piece> {
-        let (offset, bytes) = if let Some((start, end)) = self.again.take_first() {
+    /// Returns the next range to send, lost data first, with at most `room` bytes.
+    pub(crate) fn take(&mut self, room: u64) -> Option<DataRange> {
+        let (offset, bytes) = if let Some((start, end)) = self.retransmit.take_first() {
             let cut = end.min(start + room);
-            self.again.insert(cut, end);
+            self.retransmit.insert(cut, end);
             (start, cut - start)
         } else {
             let bytes = self.end.min(self.limit).saturating_sub(self.next).min(room);
@@ -128,19 +129,19 @@ impl Sending {
             self.next += bytes;
             (offset, bytes)
         };
-        let is_said = match self.ending {
-            Ending::Wanted => true,
-            Ending::Sent => bytes > 0,
-            Ending::Open | Ending::Arrived => false,
+        let is_end_sent = match self.end_state {
+            EndState::Pending => true,
+            EndState::Sent => bytes > 0,
+            EndState::Open | EndState::Acknowledged => false,
         };
-        let is_last = is_said && offset + bytes == self.end;
+        let is_last = is_end_sent && offset + bytes == self.end;
         if is_last {
-            self.ending = Ending::Sent;
+            self.end_state = EndState::Sent;
         }
-        (bytes > 0 || is_last).then_some(Piece { offset, bytes, is_last })
+        (bytes > 0 || is_last).then_some(DataRange { offset, bytes, is_last })
     }
 
-    /// Copies what is held from `offset` on.
+    /// Copies buffered data from `offset` on.
     pub(crate) fn copy(&self, offset: u64, room: &mut [u8]) {
         let first = self.chunks.partition_point(|(start, chunk)| start + chunk.len() as u64 <= offset);
         let (mut at, mut room) = (offset, room);
@@ -157,12 +158,12 @@ impl Sending {
         }
     }
 
-    /// Notes that a piece arrived.
-    pub(crate) fn arrive(&mut self, piece: Piece) {
+    /// Processes the acknowledgement of a range.
+    pub(crate) fn acknowledge(&mut self, piece: DataRange) {
         let end = piece.offset + piece.bytes;
-        self.again.remove(piece.offset, end);
+        self.retransmit.remove(piece.offset, end);
         if piece.offset <= self.base && self.acknowledged.is_empty() {
-            // In order, as nearly always.
+            // The common case: in order.
             self.base = self.base.max(end);
         } else if end > self.base {
             self.acknowledged.insert(piece.offset.max(self.base), end);
@@ -175,30 +176,30 @@ impl Sending {
             self.chunks.pop_front();
         }
         if piece.is_last {
-            self.ending = Ending::Arrived;
+            self.end_state = EndState::Acknowledged;
         }
     }
 
-    /// Notes that a piece was lost: what of it did not arrive otherwise is to be sent again.
-    pub(crate) fn lose(&mut self, piece: Piece) {
+    /// Queues a lost range for retransmission, except parts that were acknowledged meanwhile.
+    pub(crate) fn mark_lost(&mut self, piece: DataRange) {
         let (start, end) = (piece.offset.max(self.base), piece.offset + piece.bytes);
-        self.again.insert(start, end);
+        self.retransmit.insert(start, end);
         for (start, end) in self.acknowledged.overlaps(start, end) {
-            self.again.remove(start, end);
+            self.retransmit.remove(start, end);
         }
-        if piece.is_last && self.ending == Ending::Sent {
-            self.ending = Ending::Wanted;
+        if piece.is_last && self.end_state == EndState::Sent {
+            self.end_state = EndState::Pending;
         }
     }
 
-    /// The peer said that it has everything.
-    pub(crate) fn complete(&mut self) {
-        if self.ending != Ending::Open {
+    /// Marks everything as acknowledged: the peer freed the circuit.
+    pub(crate) fn acknowledge_all(&mut self) {
+        if self.end_state != EndState::Open {
             self.base = self.end;
             self.next = self.end;
             self.chunks.clear();
-            self.again = Ranges::default();
-            self.ending = Ending::Arrived;
+            self.retransmit = ByteRanges::default();
+            self.end_state = EndState::Acknowledged;
         }
     }
 }

@@ -1,8 +1,8 @@
-//! The packets of one path that are under way: what was in them, which were acknowledged, which are lost.
+//! The packets sent on a path, and loss detection.
 //!
 //! ```text
-//! flying ─ acknowledged ─> done
-//!    └──── overtaken, or given up ─> lost ─ acknowledged after all ─> done (the path reorders)
+//! in flight ─ acknowledged ─> done
+//!    └──── reordering or time threshold ─> lost ─ acknowledged after all (spurious) ─> done, raises the threshold
 //! ```
 
 use std::collections::VecDeque;
@@ -10,26 +10,28 @@ use std::time::Duration;
 
 use wirefs_op::Time;
 
-use crate::address::Number;
-use crate::limits::{CONTENTS_MAX, FLIGHT_PACKETS_MAX, OVERTAKING_MAX, OVERTAKING_MIN, PACKET_BYTES_PLAIN};
-use crate::rate::Mark;
+use crate::address::CircuitNumber;
+use crate::congestion::RateSnapshot;
+use crate::limits::{
+    PACKET_BYTES_BASE, PACKET_THRESHOLD_MAX, PACKET_THRESHOLD_MIN, SENT_PACKETS_MAX, SENT_PARTS_MAX,
+};
 use crate::rtt::Rtt;
 use crate::wire::part::Ack;
 
-/// Something in a packet that must be sent again when it is lost.
+/// A part that must be retransmitted if its packet is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Content {
-    Data { number: Number, offset: u64, bytes: u64, is_last: bool },
-    Credit(Number),
-    Reset(Number),
-    Free(Number),
+pub(crate) enum SentPart {
+    Data { number: CircuitNumber, offset: u64, bytes: u64, is_last: bool },
+    Credit(CircuitNumber),
+    Reset(CircuitNumber),
+    Free(CircuitNumber),
 }
 
-/// What must be sent again of one packet.
+/// The retransmittable parts of a packet.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Contents([Option<Content>; CONTENTS_MAX]);
+pub(crate) struct SentParts([Option<SentPart>; SENT_PARTS_MAX]);
 
-impl Contents {
+impl SentParts {
     pub(crate) fn is_full(&self) -> bool {
         self.0.iter().all(Option::is_some)
     }
@@ -38,129 +40,132 @@ impl Contents {
         self.0.iter().all(Option::is_none)
     }
 
-    pub(crate) fn push(&mut self, content: Content) {
+    pub(crate) fn push(&mut self, content: SentPart) {
         if let Some(free) = self.0.iter_mut().find(|slot| slot.is_none()) {
             *free = Some(content);
         }
     }
 
-    fn iter(&self) -> impl Iterator<Item = Content> {
+    fn iter(&self) -> impl Iterator<Item = SentPart> {
         self.0.iter().flatten().copied()
     }
 }
 
+/// The state of a sent packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
-    Flying,
+enum SentState {
+    InFlight,
     Lost,
     Done,
 }
 
-/// What a packet is, beside what is in it.
+/// The kind of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// It carries acknowledgements only; nobody acknowledges it.
-    Silent,
-    /// It wants to be acknowledged.
-    Asking,
-    /// It asks whether the path carries packets of its size.
-    Sizing,
+    /// Acknowledgements only; it is not acknowledged itself.
+    AckOnly,
+    /// Elicits an acknowledgement.
+    AckEliciting,
+    /// Probes the path MTU.
+    MtuProbe,
 }
 
+/// A sent packet.
 #[derive(Debug)]
 struct Sent {
     at: Time,
     bytes: u64,
-    fate: Fate,
+    fate: SentState,
     purpose: Purpose,
-    contents: Contents,
-    mark: Mark,
+    contents: SentParts,
+    snapshot: RateSnapshot,
 }
 
 fn is_large(bytes: u64) -> bool {
-    bytes > PACKET_BYTES_PLAIN as u64
+    bytes > PACKET_BYTES_BASE as u64
 }
 
-/// What became of packets.
+/// The effects of an acknowledgement or of loss detection.
 #[derive(Debug, Default)]
-pub(crate) struct Report {
-    /// Contents that arrived.
-    pub(crate) arrived: Vec<Content>,
-    /// Contents that have to be sent again.
-    pub(crate) lost: Vec<Content>,
-    /// Bytes of the packets that arrived.
+pub(crate) struct DeliveryReport {
+    /// Acknowledged parts.
+    pub(crate) arrived: Vec<SentPart>,
+    /// Parts to retransmit.
+    pub(crate) lost: Vec<SentPart>,
+    /// Bytes of acknowledged packets.
     pub(crate) arrived_bytes: u64,
-    /// Bytes of the packets that were lost, those that asked for a size left out.
+    /// Bytes of lost packets, without MTU probes.
     pub(crate) lost_bytes: u64,
-    /// The newest packet that arrived: when it was sent, and what the rate was then.
-    pub(crate) newest: Option<(Time, Mark)>,
-    /// The round trip of the largest counter, if that is new.
+    /// The newest acknowledged packet: its send time and rate snapshot.
+    pub(crate) newest: Option<(Time, RateSnapshot)>,
+    /// The round-trip time, if the largest packet number is newly acknowledged.
     pub(crate) rtt: Option<Duration>,
-    /// The size of a packet that asked for it, and whether it arrived.
-    pub(crate) sized: Option<(u64, bool)>,
-    /// Whether a packet larger than plain ones arrived that did not ask for its size.
+    /// The size of an MTU probe, and whether it was acknowledged.
+    pub(crate) mtu_probe: Option<(u64, bool)>,
+    /// Whether a packet above the base size other than an MTU probe was acknowledged.
     pub(crate) has_large_arrived: bool,
-    /// How many such were lost.
+    /// The number of lost packets above the base size.
     pub(crate) large_lost: u32,
 }
 
-impl Report {
-    /// Whether anything new was acknowledged.
-    pub(crate) fn is_news(&self) -> bool {
+impl DeliveryReport {
+    /// Returns whether packets were newly acknowledged.
+    pub(crate) fn has_new_acks(&self) -> bool {
         self.newest.is_some()
     }
 }
 
-/// An acknowledgement of what was never sent.
+/// An acknowledgement of a packet that was never sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct NeverSent;
+pub(crate) struct UnsentPacketAcked;
 
+/// The packets sent on one path.
 #[derive(Debug)]
-pub(crate) struct Flight {
+pub(crate) struct SentPackets {
     packets: VecDeque<Sent>,
-    /// The counter of the first of them.
+    /// The number of the first packet in `packets`.
     first: u64,
-    flying_bytes: u64,
-    flying: usize,
+    bytes_in_flight: u64,
+    in_flight: usize,
     largest_acknowledged: Option<u64>,
-    /// So many packets may overtake one before it counts as lost.
-    overtaking: u64,
-    /// When the next one counts as lost for its age.
+    /// The reordering threshold of loss detection, in packets.
+    packet_threshold: u64,
+    /// When the next packet is lost by the time threshold.
     loss_at: Option<Time>,
 }
 
-impl Flight {
-    pub(crate) fn new() -> Flight {
-        Flight {
+impl SentPackets {
+    pub(crate) fn new() -> SentPackets {
+        SentPackets {
             packets: VecDeque::new(),
             first: 0,
-            flying_bytes: 0,
-            flying: 0,
+            bytes_in_flight: 0,
+            in_flight: 0,
             largest_acknowledged: None,
-            overtaking: OVERTAKING_MIN,
+            packet_threshold: PACKET_THRESHOLD_MIN,
             loss_at: None,
         }
     }
 
-    /// The counter of the next packet.
+    /// Returns the next packet number.
     pub(crate) fn next(&self) -> u64 {
         self.first + self.packets.len() as u64
     }
 
-    pub(crate) fn flying_bytes(&self) -> u64 {
-        self.flying_bytes
+    pub(crate) fn bytes_in_flight(&self) -> u64 {
+        self.bytes_in_flight
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.flying == 0
+        self.in_flight == 0
     }
 
-    /// Whether no more asking packets should be sent.
+    /// Returns whether no more ack-eliciting packets may be sent.
     pub(crate) fn is_full(&self) -> bool {
-        self.packets.len() + 1 >= FLIGHT_PACKETS_MAX
+        self.packets.len() + 1 >= SENT_PACKETS_MAX
     }
 
-    /// Entries held, for the account of memory.
+    /// The number of entries, for memory accounting.
     pub(crate) fn held(&self) -> usize {
         self.packets.len()
     }
@@ -169,155 +174,166 @@ impl Flight {
         self.loss_at
     }
 
-    /// Notes that the packet with the next counter was sent.
+    /// Records a sent packet.
     pub(crate) fn push(
         &mut self,
         at: Time,
         bytes: u64,
         purpose: Purpose,
-        contents: Contents,
-        mark: Mark,
-        report: &mut Report,
+        contents: SentParts,
+        snapshot: RateSnapshot,
+        report: &mut DeliveryReport,
     ) {
-        while self.packets.len() >= FLIGHT_PACKETS_MAX {
-            self.lose(0, report);
+        while self.packets.len() >= SENT_PACKETS_MAX {
+            self.mark_lost(0, report);
             self.packets.pop_front();
             self.first += 1;
         }
         let fate = match purpose {
-            Purpose::Silent => Fate::Done,
-            Purpose::Asking | Purpose::Sizing => {
-                self.flying += 1;
-                self.flying_bytes += bytes;
-                Fate::Flying
+            Purpose::AckOnly => SentState::Done,
+            Purpose::AckEliciting | Purpose::MtuProbe => {
+                self.in_flight += 1;
+                self.bytes_in_flight += bytes;
+                SentState::InFlight
             }
         };
-        self.packets.push_back(Sent { at, bytes, fate, purpose, contents, mark });
+        self.packets.push_back(Sent { at, bytes, fate, purpose, contents, snapshot });
         self.trim(at, Duration::MAX);
     }
 
-    /// Takes an acknowledgement.
+    /// Processes an acknowledgement.
     ///
     /// # Errors
-    /// It acknowledges what was never sent: its sender lies.
+    /// It covers a packet that was never sent.
     pub(crate) fn acknowledge(
         &mut self,
         now: Time,
         ack: &Ack<'_>,
         rtt: &Rtt,
-        report: &mut Report,
-    ) -> Result<(), NeverSent> {
+        report: &mut DeliveryReport,
+    ) -> Result<(), UnsentPacketAcked> {
         if ack.largest >= self.next() {
-            return Err(NeverSent);
+            return Err(UnsentPacketAcked);
         }
-        for (first, last) in ack.runs() {
-            for counter in (first.max(self.first)..=last).rev() {
-                self.arrive(now, counter, counter == ack.largest, report);
+        for (first, last) in ack.ranges() {
+            for packet_number in (first.max(self.first)..=last).rev() {
+                self.mark_acknowledged(now, packet_number, packet_number == ack.largest, report);
             }
         }
-        if report.is_news() {
+        if report.has_new_acks() {
             self.largest_acknowledged = self.largest_acknowledged.max(Some(ack.largest));
-            self.detect(now, rtt, report);
+            self.detect_losses(now, rtt, report);
         }
-        self.trim(now, rtt.patience());
+        self.trim(now, rtt.probe_timeout());
         Ok(())
     }
 
-    fn arrive(&mut self, now: Time, counter: u64, is_largest: bool, report: &mut Report) {
+    fn mark_acknowledged(
+        &mut self,
+        now: Time,
+        packet_number: u64,
+        is_largest: bool,
+        report: &mut DeliveryReport,
+    ) {
         let next = self.next();
-        let Some(sent) = self.packets.get_mut((counter - self.first) as usize) else {
+        let Some(sent) = self.packets.get_mut((packet_number - self.first) as usize) else {
             return;
         };
         match sent.fate {
-            Fate::Done => return,
-            Fate::Flying => {
-                self.flying -= 1;
-                self.flying_bytes -= sent.bytes;
+            SentState::Done => return,
+            SentState::InFlight => {
+                self.in_flight -= 1;
+                self.bytes_in_flight -= sent.bytes;
             }
-            Fate::Lost => self.overtaking = (next - counter).clamp(self.overtaking, OVERTAKING_MAX),
+            SentState::Lost => {
+                self.packet_threshold =
+                    (next - packet_number).clamp(self.packet_threshold, PACKET_THRESHOLD_MAX)
+            }
         }
-        sent.fate = Fate::Done;
+        sent.fate = SentState::Done;
         report.arrived.extend(sent.contents.iter());
         report.arrived_bytes += sent.bytes;
         if report.newest.is_none_or(|(at, _)| at < sent.at) {
-            report.newest = Some((sent.at, sent.mark));
+            report.newest = Some((sent.at, sent.snapshot));
         }
         if is_largest {
             report.rtt = Some(now.since(sent.at));
         }
         match sent.purpose {
-            Purpose::Sizing => report.sized = Some((sent.bytes, true)),
-            Purpose::Silent | Purpose::Asking => report.has_large_arrived |= is_large(sent.bytes),
+            Purpose::MtuProbe => report.mtu_probe = Some((sent.bytes, true)),
+            Purpose::AckOnly | Purpose::AckEliciting => report.has_large_arrived |= is_large(sent.bytes),
         }
     }
 
-    /// Finds those that count as lost, since later ones arrived.
+    /// Detects lost packets.
     ///
     /// # Source
-    /// RFC 9002, section 6.1: by count of later packets, and by age.
-    pub(crate) fn detect(&mut self, now: Time, rtt: &Rtt, report: &mut Report) {
+    /// RFC 9002, section 6.1: packet threshold and time threshold.
+    pub(crate) fn detect_losses(&mut self, now: Time, rtt: &Rtt, report: &mut DeliveryReport) {
         self.loss_at = None;
         let Some(largest) = self.largest_acknowledged.filter(|largest| *largest >= self.first) else {
             return;
         };
-        let overtaken = rtt.overtaken();
+        let loss_delay = rtt.loss_delay();
         for index in 0..=(largest - self.first) as usize {
-            let Some(sent) = self.packets.get(index).filter(|sent| sent.fate == Fate::Flying) else {
+            let Some(sent) = self.packets.get(index).filter(|sent| sent.fate == SentState::InFlight) else {
                 continue;
             };
-            let due = sent.at + overtaken;
-            if self.first + index as u64 + self.overtaking <= largest || due <= now {
-                self.lose(index, report);
+            let due = sent.at + loss_delay;
+            if self.first + index as u64 + self.packet_threshold <= largest || due <= now {
+                self.mark_lost(index, report);
             } else {
                 self.loss_at = Some(self.loss_at.map_or(due, |at| at.min(due)));
             }
         }
-        self.trim(now, rtt.patience());
+        self.trim(now, rtt.probe_timeout());
     }
 
-    fn lose(&mut self, index: usize, report: &mut Report) {
-        let Some(sent) = self.packets.get_mut(index).filter(|sent| sent.fate == Fate::Flying) else {
+    fn mark_lost(&mut self, index: usize, report: &mut DeliveryReport) {
+        let Some(sent) = self.packets.get_mut(index).filter(|sent| sent.fate == SentState::InFlight) else {
             return;
         };
-        sent.fate = Fate::Lost;
-        self.flying -= 1;
-        self.flying_bytes -= sent.bytes;
+        sent.fate = SentState::Lost;
+        self.in_flight -= 1;
+        self.bytes_in_flight -= sent.bytes;
         report.lost.extend(sent.contents.iter());
         match sent.purpose {
-            Purpose::Sizing => report.sized = Some((sent.bytes, false)),
-            Purpose::Silent | Purpose::Asking => {
+            Purpose::MtuProbe => report.mtu_probe = Some((sent.bytes, false)),
+            Purpose::AckOnly | Purpose::AckEliciting => {
                 report.lost_bytes += sent.bytes;
                 report.large_lost += u32::from(is_large(sent.bytes));
             }
         }
     }
 
-    /// Gives up so many of the oldest that fly.
-    pub(crate) fn give_up(&mut self, most: usize, report: &mut Report) {
+    /// Declares at most `most` of the oldest packets in flight lost.
+    pub(crate) fn declare_lost(&mut self, most: usize, report: &mut DeliveryReport) {
         let mut left = most;
         for index in 0..self.packets.len() {
             if left == 0 {
                 break;
             }
-            if self.packets.get(index).is_some_and(|sent| sent.fate == Fate::Flying) {
-                self.lose(index, report);
+            if self.packets.get(index).is_some_and(|sent| sent.fate == SentState::InFlight) {
+                self.mark_lost(index, report);
                 left -= 1;
             }
         }
-        if self.flying == 0 {
+        if self.in_flight == 0 {
             self.loss_at = None;
         }
         self.trim(Time::default(), Duration::MAX);
     }
 
-    /// Forgets the oldest that are done with. A lost one is remembered for a while, should it arrive after all; but not so
-    /// many that no room is left for new ones.
+    /// Removes settled packets from the front. Lost ones stay for a while to detect spurious losses, unless
+    /// they use up the space.
     fn trim(&mut self, now: Time, memory: Duration) {
         while let Some(sent) = self.packets.front() {
             let is_over = match sent.fate {
-                Fate::Done => true,
-                Fate::Lost => self.packets.len() > FLIGHT_PACKETS_MAX / 2 || now.since(sent.at) / 2 > memory,
-                Fate::Flying => false,
+                SentState::Done => true,
+                SentState::Lost => {
+                    self.packets.len() > SENT_PACKETS_MAX / 2 || now.since(sent.at) / 2 > memory
+                }
+                SentState::InFlight => false,
             };
             if !is_over {
                 break;

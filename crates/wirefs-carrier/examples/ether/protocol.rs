@@ -8,7 +8,8 @@ use ring::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, Tag, UnboundKey};
 use ring::agreement::{EphemeralPrivateKey, X25519};
 use ring::{rand::SystemRandom, signature::Ed25519KeyPair};
 use wirefs_circuit::{
-    Address, Card, CardId, CircuitId, Class, Config, HandshakeKey, Node, Output, Read, Time, Trust, Way,
+    Card, CardAddress as Address, CardId, CircuitClass as Class, CircuitConfig as Config, CircuitId,
+    CircuitNode as Node, CircuitOutput as Output, HandshakeKey, NetworkPath, PeerTrust as Trust, Read, Time,
 };
 
 use crate::Outcome;
@@ -90,7 +91,7 @@ fn pair() -> Outcome<Pair> {
     let nodes = [node(1)?, node(2)?];
     let mut pair = Pair { nodes, circuits: [None; 2], begun: Instant::now(), buffer: vec![0; PACKET_BYTES] };
     let now = pair.now();
-    let way = Way { card: CARD, remote: Address([2; 6]) };
+    let way = NetworkPath { card: CARD, remote: Address([2; 6]) };
     let [near, _] = &mut pair.nodes;
     let group = near.dial(now, &[way], None)?;
     for _ in 0..8 {

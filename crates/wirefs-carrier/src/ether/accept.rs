@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, socket_with};
-use wirefs_circuit::{Counters, GroupId};
+use wirefs_circuit::{CircuitCounters as Counters, GroupId};
 
 use super::cards::EtherCards;
 use super::error::EtherError;
@@ -91,7 +91,7 @@ impl EtherListener {
         if machine.has_arrivals() {
             self.owner.engine.door.ring();
         }
-        let peer = machine.node.live_ways(group).first().map(|(way, _)| HardwareAddress(way.remote.0));
+        let peer = machine.node.live_paths(group).first().map(|(way, _)| HardwareAddress(way.remote.0));
         let key = machine.lane(group).and_then(|lane| lane.peer);
         drop(machine);
         let handle = Handle { owner: Arc::clone(&self.owner), group };

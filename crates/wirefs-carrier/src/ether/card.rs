@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
-use wirefs_circuit::{Address, Card, CardId, Node, Time};
+use wirefs_circuit::{Card, CardAddress as Address, CardId, CircuitNode as Node, Time};
 use wirefs_raw::{Blocked, EtherSocket, Frames, HardwareAddress, RawError, Ring};
 
 use super::ETHER_TYPE;

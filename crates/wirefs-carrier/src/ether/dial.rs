@@ -5,7 +5,9 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use wirefs_circuit::{Address, CardId, DialFault, GroupId, NodeKey, PathState, Way};
+use wirefs_circuit::{
+    CardAddress as Address, CardId, DialFault, GroupId, NetworkPath, PathState, PeerKey as NodeKey,
+};
 
 use super::cards::EtherCards;
 use super::lane::{Gone, Taken};
@@ -25,7 +27,7 @@ use crate::tls::{Identity, KnownHosts, PublicKey};
 pub struct EtherDial {
     /// The peer, for people.
     peer: String,
-    ways: Vec<Way>,
+    ways: Vec<NetworkPath>,
     /// The names of our cards.
     cards: Vec<String>,
     owner: Arc<Owner>,
@@ -120,8 +122,8 @@ impl EtherDial {
         });
         match met {
             Some(Met::Joined(peer)) => Ok((handle, peer)),
-            Some(Met::Gone(Gone::Failed(DialFault::Stranger(shown)))) => Err(self.changed(shown)?),
-            Some(Met::Gone(Gone::Failed(DialFault::Silent))) | None => {
+            Some(Met::Gone(Gone::Failed(DialFault::UnexpectedKey(shown)))) => Err(self.changed(shown)?),
+            Some(Met::Gone(Gone::Failed(DialFault::Timeout))) | None => {
                 Err(self.failed(io::ErrorKind::TimedOut, "no wirefs server answers there"))
             }
             Some(Met::Gone(gone)) => {
@@ -187,8 +189,8 @@ impl EtherDial {
 }
 
 /// From our card number `index` to one of the peer's.
-fn way(index: usize, remote: HardwareAddress) -> Option<Way> {
-    Some(Way { card: CardId(u8::try_from(index).ok()?), remote: Address(remote.0) })
+fn way(index: usize, remote: HardwareAddress) -> Option<NetworkPath> {
+    Some(NetworkPath { card: CardId(u8::try_from(index).ok()?), remote: Address(remote.0) })
 }
 
 impl Dial for EtherDial {
@@ -215,8 +217,8 @@ impl Dial for EtherDial {
         let Some(group) = last else { return Vec::new() };
         let states = self.owner.engine.lock().node.paths(group);
         let path = |state: PathState| PathStatus {
-            card: self.cards.get(usize::from(state.way.card.0)).cloned().unwrap_or_default(),
-            remote: Hardware(HardwareAddress(state.way.remote.0)).to_string(),
+            card: self.cards.get(usize::from(state.path.card.0)).cloned().unwrap_or_default(),
+            remote: Hardware(HardwareAddress(state.path.remote.0)).to_string(),
             is_up: state.is_up,
             rate: state.rate,
             rtt: state.rtt,

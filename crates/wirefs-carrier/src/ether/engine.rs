@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use wirefs_circuit::{Address, CardId, GroupId, Time, limits::CARDS_MAX};
+use wirefs_circuit::{CardAddress as Address, CardId, GroupId, Time, limits::CARDS_MAX};
 use wirefs_raw::Ring;
 
 use super::bell::Bell;

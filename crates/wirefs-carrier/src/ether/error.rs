@@ -2,7 +2,7 @@
 
 use std::io;
 
-use wirefs_circuit::Misuse;
+use wirefs_circuit::CircuitMisuse as Misuse;
 use wirefs_raw::RawError;
 
 /// A node for `ether` addresses cannot be set up.

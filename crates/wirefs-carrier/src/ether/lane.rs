@@ -5,7 +5,9 @@ use std::io;
 use std::sync::{Arc, Condvar};
 
 use bytes::Bytes;
-use wirefs_circuit::{CircuitId, DialFault, Lost, Node, NodeKey, Read, Time};
+use wirefs_circuit::{
+    CircuitId, CircuitNode as Node, CloseReason, DialFault, PeerKey as NodeKey, Read, Time,
+};
 
 use crate::lost::CarrierLost;
 
@@ -18,7 +20,7 @@ pub(super) enum Gone {
     /// It never came to stand.
     Failed(DialFault),
     /// Its group is over.
-    Lost(Lost),
+    Lost(CloseReason),
     /// The peer ended the circuit at once.
     Reset,
 }
@@ -27,16 +29,16 @@ impl Gone {
     pub(super) fn carrier_lost(self) -> CarrierLost {
         let silent = "the peer was not heard for too long";
         match self {
-            Gone::Lost(Lost::Closed) => CarrierLost::Closed,
-            Gone::Lost(Lost::PeerClosed) | Gone::Reset => CarrierLost::PeerClosed,
-            Gone::Lost(Lost::Silent) | Gone::Failed(DialFault::Silent) => {
+            Gone::Lost(CloseReason::Local) => CarrierLost::Closed,
+            Gone::Lost(CloseReason::Peer) | Gone::Reset => CarrierLost::PeerClosed,
+            Gone::Lost(CloseReason::IdleTimeout) | Gone::Failed(DialFault::Timeout) => {
                 CarrierLost::Io(io::Error::new(io::ErrorKind::TimedOut, silent))
             }
-            Gone::Lost(Lost::Fault(fault)) => CarrierLost::Io(io::Error::new(
+            Gone::Lost(CloseReason::Fault(fault)) => CarrierLost::Io(io::Error::new(
                 io::ErrorKind::InvalidData,
                 format!("the peer did what it may not: {fault:?}"),
             )),
-            Gone::Failed(DialFault::Stranger(_)) => {
+            Gone::Failed(DialFault::UnexpectedKey(_)) => {
                 CarrierLost::Io(io::Error::new(io::ErrorKind::PermissionDenied, "another node answered"))
             }
         }

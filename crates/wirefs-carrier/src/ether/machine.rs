@@ -4,7 +4,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use bytes::Bytes;
-use wirefs_circuit::{CircuitId, Class, GroupId, Lost, Misuse, Node, NodeKey, Output, Time, Way};
+use wirefs_circuit::{
+    CircuitClass as Class, CircuitId, CircuitMisuse as Misuse, CircuitNode as Node, CircuitOutput as Output,
+    CloseReason, GroupId, NetworkPath, PeerKey as NodeKey, Time,
+};
 use wirefs_op::Frame;
 
 use super::lane::{Gone, Lane};
@@ -92,9 +95,11 @@ impl Machine {
     pub(super) fn settle(&mut self, now: Time) {
         while let Some(output) = self.node.poll() {
             match output {
-                Output::Joined { group, peer, is_dialled } => self.joined(now, group, peer, is_dialled),
-                Output::Failed { group, why } => self.over(group, Gone::Failed(why)),
-                Output::Lost { group, why } => self.over(group, Gone::Lost(why)),
+                Output::Established { group, peer, is_initiator } => {
+                    self.joined(now, group, peer, is_initiator)
+                }
+                Output::Failed { group, reason } => self.over(group, Gone::Failed(reason)),
+                Output::Closed { group, reason } => self.over(group, Gone::Lost(reason)),
                 Output::Opened(circuit) => self.opened(circuit),
                 Output::Readable(circuit) => {
                     if let Some(lane) = self.lanes.get_mut(&circuit.group) {
@@ -198,7 +203,7 @@ impl Machine {
     pub(super) fn dial(
         &mut self,
         now: Time,
-        ways: &[Way],
+        ways: &[NetworkPath],
         expected: Option<NodeKey>,
     ) -> Result<GroupId, Misuse> {
         let group = self.node.dial(now, ways, expected)?;
@@ -302,7 +307,7 @@ impl Machine {
             node.close(now, group);
             if lane.peer.is_none() {
                 // A dial that is given up: the node says nothing of it any more.
-                lane.gone.get_or_insert(Gone::Lost(Lost::Closed));
+                lane.gone.get_or_insert(Gone::Lost(CloseReason::Local));
             }
         }
         self.call(group);

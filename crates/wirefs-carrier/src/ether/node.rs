@@ -2,7 +2,7 @@
 
 use ring::agreement::{EphemeralPrivateKey, X25519};
 use ring::rand::{SecureRandom, SystemRandom};
-use wirefs_circuit::{Card, Config, HandshakeKey, Node, Trust};
+use wirefs_circuit::{Card, CircuitConfig as Config, CircuitNode as Node, HandshakeKey, PeerTrust as Trust};
 
 use super::error::EtherError;
 use crate::tls::Identity;

@@ -1,7 +1,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use wirefs_circuit::{Address, CardId, Way};
+use wirefs_circuit::{CardAddress as Address, CardId, NetworkPath};
 use wirefs_lab::{Host, Lab};
 
 use super::card::OutCard;
@@ -61,7 +61,7 @@ fn a_card_that_goes_down_calls_once() {
 
 /// Says hello to a peer that does not exist.
 fn dial(engine: &Engine) {
-    let way = Way { card: CardId(0), remote: Address([2, 0, 0, 0, 0, 1]) };
+    let way = NetworkPath { card: CardId(0), remote: Address([2, 0, 0, 0, 0, 1]) };
     engine.with(|machine, now| machine.dial(now, &[way], None)).unwrap();
 }
 

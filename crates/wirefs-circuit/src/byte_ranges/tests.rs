@@ -6,10 +6,10 @@ use super::*;
 
 proptest! {
     #[test]
-    fn ranges_hold_what_a_plain_set_holds(
+    fn byte_ranges_match_a_set(
         steps in proptest::collection::vec((any::<bool>(), 0u64..60, 0u64..20), 1..60),
     ) {
-        let (mut ranges, mut plain) = (Ranges::default(), BTreeSet::new());
+        let (mut ranges, mut plain) = (ByteRanges::default(), BTreeSet::new());
         for (add, start, bytes) in steps {
             let span = start..start + bytes;
             if add {
@@ -31,8 +31,8 @@ proptest! {
 }
 
 #[test]
-fn empty_and_reversed_spans_change_and_overlap_nothing() {
-    let mut ranges = Ranges::default();
+fn empty_and_reversed_ranges_are_ignored() {
+    let mut ranges = ByteRanges::default();
     ranges.insert(0, 9);
     ranges.insert(30, 20);
     ranges.remove(5, 5);

@@ -1,20 +1,20 @@
 use super::*;
 
-/// Tries sizes on a path that carries `true_bytes`; returns what it found and how many packets that took.
+/// Probes a path with an MTU of `true_bytes`; returns the result and the number of probes.
 fn found(most: usize, true_bytes: usize) -> (usize, usize) {
-    let (mut sizing, mut probes) = (Sizing::new(most), 0);
-    while let Some(bytes) = sizing.probe(Time(0)) {
-        assert!(bytes > PACKET_BYTES_PLAIN && bytes <= most);
-        sizing.sent();
-        assert_eq!(sizing.probe(Time(0)), None, "one at a time");
-        sizing.learn(Time(0), bytes, bytes <= true_bytes);
+    let (mut mtu, mut probes) = (MtuDiscovery::new(most), 0);
+    while let Some(bytes) = mtu.probe(Time(0)) {
+        assert!(bytes > PACKET_BYTES_BASE && bytes <= most);
+        mtu.sent();
+        assert_eq!(mtu.probe(Time(0)), None, "one at a time");
+        mtu.on_probe_result(Time(0), bytes, bytes <= true_bytes);
         probes += 1;
     }
-    (sizing.bytes(), probes)
+    (mtu.bytes(), probes)
 }
 
 #[test]
-fn size_is_found_by_what_arrives() {
+fn path_mtu_is_found_by_probes() {
     assert_eq!(found(9_000, 9_000), (9_000, 1));
     assert_eq!(found(9_000, 4_500), (4_000, 7));
     assert_eq!(found(9_000, 1_500), (1_500, 12));
@@ -23,24 +23,24 @@ fn size_is_found_by_what_arrives() {
 }
 
 #[test]
-fn larger_packets_are_tried_again_later_when_they_pass_no_more() {
-    let mut sizing = Sizing::new(9_000);
-    sizing.sent();
-    sizing.learn(Time(0), 9_000, true);
-    sizing.fall_back(Time(5));
-    assert_eq!((sizing.bytes(), sizing.probe(Time(5))), (1_500, None));
-    assert_eq!(sizing.probe(Time(5) + SIZE_WAIT), Some(9_000));
+fn larger_packets_are_probed_again_after_a_fallback() {
+    let mut mtu = MtuDiscovery::new(9_000);
+    mtu.sent();
+    mtu.on_probe_result(Time(0), 9_000, true);
+    mtu.fall_back(Time(5));
+    assert_eq!((mtu.bytes(), mtu.probe(Time(5))), (1_500, None));
+    assert_eq!(mtu.probe(Time(5) + MTU_RETRY_WAIT), Some(9_000));
 }
 
 #[test]
-fn large_packets_that_are_lost_while_none_arrives_are_given_up() {
-    let mut sizing = Sizing::new(9_000);
-    sizing.learn(Time(0), 9_000, true);
+fn consecutive_losses_of_large_packets_cause_a_fallback() {
+    let mut mtu = MtuDiscovery::new(9_000);
+    mtu.on_probe_result(Time(0), 9_000, true);
     for _ in 0..10 {
-        sizing.watch(Time(1), false, LARGE_LOST_MAX - 1);
-        sizing.watch(Time(1), true, 1);
+        mtu.on_large_packets(Time(1), false, LARGE_LOST_MAX - 1);
+        mtu.on_large_packets(Time(1), true, 1);
     }
-    assert_eq!(sizing.bytes(), 9_000, "some are lost on any cable");
-    (0..LARGE_LOST_MAX).for_each(|_| sizing.watch(Time(2), false, 1));
-    assert_eq!(sizing.bytes(), PACKET_BYTES_PLAIN);
+    assert_eq!(mtu.bytes(), 9_000, "isolated losses are normal");
+    (0..LARGE_LOST_MAX).for_each(|_| mtu.on_large_packets(Time(2), false, 1));
+    assert_eq!(mtu.bytes(), PACKET_BYTES_BASE);
 }

@@ -1,48 +1,49 @@
-//! A group that we dial: hello until a reply comes.
+//! The handshake of the initiator: hellos until a reply arrives.
 
 use std::time::Duration;
 
 use wirefs_op::Time;
 
-use crate::address::{GroupId, NodeKey, Way};
+use crate::address::{GroupId, NetworkPath, PeerKey};
 use crate::cookie::{COOKIE_BYTES, NO_COOKIE};
-use crate::counters::Refused;
+use crate::counters::DropReason;
 use crate::group::Group;
 use crate::handshake::{self, HandshakeKey, Hello};
-use crate::limits::{COOKIES_MAX, HANDSHAKE_MAX, HANDSHAKE_WAIT_MAX, HANDSHAKE_WAIT_MIN, STRANGERS_MAX};
-use crate::node::{Node, Slot};
-use crate::output::{DialFault, Output};
+use crate::limits::{COOKIES_MAX, HANDSHAKE_MAX, HANDSHAKE_WAIT_MAX, HANDSHAKE_WAIT_MIN, WRONG_PEERS_MAX};
+use crate::node::{CircuitNode, Slot};
+use crate::output::{CircuitOutput, DialFault};
 
+/// A handshake as initiator.
 #[derive(Debug)]
-pub(super) struct Dialling {
-    ways: Vec<Way>,
-    expected: Option<NodeKey>,
+pub(super) struct Dialing {
+    network_paths: Vec<NetworkPath>,
+    expected: Option<PeerKey>,
     key: Option<HandshakeKey>,
     cookie: [u8; COOKIE_BYTES],
-    /// Cookies for which a hello was sent at once.
+    /// Cookies that triggered an immediate hello.
     cookies: u32,
-    /// The way that the next hello takes.
-    turn: usize,
+    /// The path of the next hello.
+    next_path: usize,
     next: Time,
     wait: Duration,
     until: Time,
-    /// Answers of others than who was dialled.
-    strangers: u32,
+    /// Replies with an unexpected key.
+    wrong_peers: u32,
 }
 
-impl Dialling {
-    pub(super) fn new(now: Time, ways: &[Way], expected: Option<NodeKey>) -> Dialling {
-        Dialling {
-            ways: ways.to_vec(),
+impl Dialing {
+    pub(super) fn new(now: Time, network_paths: &[NetworkPath], expected: Option<PeerKey>) -> Dialing {
+        Dialing {
+            network_paths: network_paths.to_vec(),
             expected,
             key: None,
             cookie: NO_COOKIE,
             cookies: 0,
-            turn: 0,
+            next_path: 0,
             next: now,
             wait: HANDSHAKE_WAIT_MIN,
             until: now + HANDSHAKE_MAX,
-            strangers: 0,
+            wrong_peers: 0,
         }
     }
 
@@ -51,118 +52,128 @@ impl Dialling {
     }
 }
 
-impl Node {
-    pub(super) fn tick_dialling(&mut self, now: Time, id: GroupId) {
-        let Some(Slot::Dialling(dialling)) = self.table.slot(id) else {
+impl CircuitNode {
+    pub(super) fn tick_dialing(&mut self, now: Time, id: GroupId) {
+        let Some(Slot::Dialing(dialing)) = self.table.slot(id) else {
             return;
         };
-        if dialling.until <= now {
+        if dialing.until <= now {
             self.table.vacate(id);
-            self.outputs.push_back(Output::Failed { group: id, why: DialFault::Silent });
+            self.outputs.push_back(CircuitOutput::Failed { group: id, reason: DialFault::Timeout });
             return;
         }
-        if dialling.next > now {
+        if dialing.next > now {
             return;
         }
-        dialling.next = now + dialling.wait;
-        dialling.wait = (dialling.wait * 2).min(HANDSHAKE_WAIT_MAX);
-        if dialling.key.is_none() {
-            dialling.key = self.keys.pop();
+        dialing.next = now + dialing.wait;
+        dialing.wait = (dialing.wait * 2).min(HANDSHAKE_WAIT_MAX);
+        if dialing.key.is_none() {
+            dialing.key = self.keys.pop();
         }
-        let Some(key) = &dialling.key else {
+        let Some(key) = &dialing.key else {
             return;
         };
-        let hello = Hello { group: id, public: *key.public(), cookie: dialling.cookie };
-        let Some(way) = dialling.ways.get(dialling.turn).copied() else {
+        let hello = Hello { group: id, public: *key.public(), cookie: dialing.cookie };
+        let Some(network_path) = dialing.network_paths.get(dialing.next_path).copied() else {
             return;
         };
-        dialling.turn = (dialling.turn + 1) % dialling.ways.len();
-        self.queue(way, hello.encode().into());
+        dialing.next_path = (dialing.next_path + 1) % dialing.network_paths.len();
+        self.queue(network_path, hello.encode().into());
     }
 
-    /// The peer wants to see that we receive at our address: the same hello again, with its cookie. Anybody can say so, so it
-    /// hurries us a few times only.
+    /// Repeats the hello with the cookie of the responder. Anyone can forge such a packet, so the number of
+    /// immediate hellos is limited.
     pub(super) fn take_cookie(
         &mut self,
         now: Time,
-        way: Way,
+        network_path: NetworkPath,
         id: GroupId,
         packet: &[u8],
-    ) -> Result<(), Refused> {
-        let cookie = handshake::decode_cookie(packet).ok_or(Refused::Malformed)?;
-        let Some(Slot::Dialling(dialling)) = self.table.slot(id) else {
-            return Err(Refused::Unknown);
+    ) -> Result<(), DropReason> {
+        let cookie = handshake::decode_cookie(packet).ok_or(DropReason::Malformed)?;
+        let Some(Slot::Dialing(dialing)) = self.table.slot(id) else {
+            return Err(DropReason::UnknownGroup);
         };
-        let turn = dialling.ways.iter().position(|known| *known == way).ok_or(Refused::Forged)?;
-        if dialling.cookie == cookie {
+        let next_path = dialing
+            .network_paths
+            .iter()
+            .position(|known| *known == network_path)
+            .ok_or(DropReason::Forged)?;
+        if dialing.cookie == cookie {
             return Ok(());
         }
-        dialling.cookie = cookie;
-        // The way that asked is the one that is told.
-        dialling.turn = turn;
-        if dialling.cookies >= COOKIES_MAX {
+        dialing.cookie = cookie;
+        // The next hello uses the path of the cookie.
+        dialing.next_path = next_path;
+        if dialing.cookies >= COOKIES_MAX {
             return Ok(());
         }
-        dialling.cookies += 1;
-        dialling.next = now;
-        self.tick_dialling(now, id);
+        dialing.cookies += 1;
+        dialing.next = now;
+        self.tick_dialing(now, id);
         Ok(())
     }
 
-    /// Who answered is not who was dialled. Somebody else on the segment may only have been faster, so it is asked again a
-    /// few times.
-    fn meet_stranger(&mut self, id: GroupId, peer: NodeKey) -> Result<(), Refused> {
-        if let Some(Slot::Dialling(dialling)) = self.table.slot(id) {
-            dialling.strangers += 1;
-            if dialling.strangers >= STRANGERS_MAX {
+    /// Processes a reply with an unexpected key. It may come from another node of the segment that was
+    /// faster, so the dial continues until several such replies.
+    fn reject_wrong_peer(&mut self, id: GroupId, peer: PeerKey) -> Result<(), DropReason> {
+        if let Some(Slot::Dialing(dialing)) = self.table.slot(id) {
+            dialing.wrong_peers += 1;
+            if dialing.wrong_peers >= WRONG_PEERS_MAX {
                 self.table.vacate(id);
-                self.outputs.push_back(Output::Failed { group: id, why: DialFault::Stranger(peer) });
+                self.outputs
+                    .push_back(CircuitOutput::Failed { group: id, reason: DialFault::UnexpectedKey(peer) });
             }
         }
-        Err(Refused::Unwelcome)
+        Err(DropReason::HandshakeRejected)
     }
 
     pub(super) fn take_reply(
         &mut self,
         now: Time,
-        way: Way,
+        network_path: NetworkPath,
         id: GroupId,
         packet: &[u8],
-    ) -> Result<(), Refused> {
-        let Some(Slot::Dialling(dialling)) = self.table.slot(id) else {
-            return Err(Refused::Unknown);
+    ) -> Result<(), DropReason> {
+        let Some(Slot::Dialing(dialing)) = self.table.slot(id) else {
+            return Err(DropReason::UnknownGroup);
         };
-        let path = dialling.ways.iter().position(|known| *known == way).ok_or(Refused::Forged)?;
-        let public = *dialling.key.as_ref().ok_or(Refused::Unknown)?.public();
+        let path = dialing
+            .network_paths
+            .iter()
+            .position(|known| *known == network_path)
+            .ok_or(DropReason::Forged)?;
+        let public = *dialing.key.as_ref().ok_or(DropReason::UnknownGroup)?.public();
         let hello = Hello { group: id, public, cookie: NO_COOKIE };
         if !handshake::is_reply_to(&hello, packet) {
-            return Err(Refused::Forged);
+            return Err(DropReason::Forged);
         }
-        // It is used up, whatever comes of it; the next hello has another.
-        let key = dialling.key.take().ok_or(Refused::Unknown)?;
-        let replied = handshake::take_reply(&hello, key, packet).ok_or(Refused::Forged)?;
-        let (peer, expected) = (replied.peer, dialling.expected);
+        // The key is consumed in any case; the next hello uses another one.
+        let key = dialing.key.take().ok_or(DropReason::UnknownGroup)?;
+        let replied = handshake::take_reply(&hello, key, packet).ok_or(DropReason::Forged)?;
+        let (peer, expected) = (replied.peer, dialing.expected);
         if peer == self.own {
-            // Somebody sent our hello back to us.
-            return Err(Refused::Forged);
+            // A reflected hello of our own.
+            return Err(DropReason::Forged);
         }
         if !expected.map_or_else(|| self.trust.covers(peer), |expected| expected == peer) {
-            return self.meet_stranger(id, peer);
+            return self.reject_wrong_peer(id, peer);
         }
-        let ways = std::mem::take(&mut dialling.ways);
+        let network_paths = std::mem::take(&mut dialing.network_paths);
         let Some((finish, secrets)) =
-            handshake::finish(&self.identity, &replied.agreed, replied.group, path as u8)
+            handshake::finish(&self.identity, &replied.state, replied.group, path as u8)
         else {
             self.table.vacate(id);
-            self.outputs.push_back(Output::Failed { group: id, why: DialFault::Silent });
-            return Err(Refused::Forged);
+            self.outputs.push_back(CircuitOutput::Failed { group: id, reason: DialFault::Timeout });
+            return Err(DropReason::Forged);
         };
-        self.queue(way, finish.clone().into());
-        let mut group = Group::dialler(now, peer, replied.group, secrets, &ways, path, finish, &self.cards);
-        group.is_told = true;
-        self.table.put(id, Slot::Joined(Box::new(group)));
-        self.outputs.push_back(Output::Joined { group: id, peer, is_dialled: true });
-        self.listen(id);
+        self.queue(network_path, finish.clone().into());
+        let mut group =
+            Group::initiator(now, peer, replied.group, secrets, &network_paths, path, finish, &self.cards);
+        group.is_announced = true;
+        self.table.put(id, Slot::Established(Box::new(group)));
+        self.outputs.push_back(CircuitOutput::Established { group: id, peer, is_initiator: true });
+        self.collect_outputs(id);
         Ok(())
     }
 }

@@ -1,5 +1,5 @@
-//! Nodes with cards on segments: card number n of each node is on segment n. Between each two cards of a segment there
-//! is a lane each way, as long and as bad as a test wants.
+//! Nodes with cards on segments: card n of each node is on segment n. Each pair of cards on a segment is
+//! connected by one lane per direction, with a configurable profile.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,64 +7,73 @@ use std::time::Duration;
 use ring::agreement::{EphemeralPrivateKey, X25519};
 use ring::rand::SystemRandom;
 use ring::signature::{Ed25519KeyPair, KeyPair};
-use wirefs_circuit::{Address, Card, CardId, Config, HandshakeKey, Node, NodeKey, Output, Time, Trust, Way};
+use wirefs_circuit::{
+    Card, CardAddress, CardId, CircuitConfig, CircuitNode, CircuitOutput, HandshakeKey, NetworkPath, PeerKey,
+    PeerTrust, Time,
+};
 use wirefs_lab::LaneProfile;
 use wirefs_lab::lane::Lane;
 
 const HEADER_BYTES: usize = 14;
 const BUFFER_BYTES: usize = 9_216;
-/// Rounds at one moment after which a node counts as running in circles.
+/// A node is in an endless loop after this many rounds at one instant.
 const ROUNDS_MAX: u32 = 10_000;
 
 pub(crate) fn us(count: u64) -> Duration {
     Duration::from_micros(count)
 }
 
-/// A lane: from a node, over a segment, to a node.
+/// A lane: source node, segment, destination node.
 pub(crate) type Route = (u8, u8, u8);
 
-pub(crate) struct World {
+pub(crate) struct SimNetwork {
     pub(crate) now: Time,
-    pub(crate) nodes: Vec<Node>,
+    pub(crate) nodes: Vec<CircuitNode>,
     pub(crate) lanes: BTreeMap<Route, Lane>,
-    /// The largest packets that each segment carries.
+    /// The MTU of each segment, in bytes.
     pub(crate) segment_bytes: Vec<usize>,
-    pub(crate) outputs: Vec<(u8, Output)>,
-    /// The last packets that passed, for those who listen.
+    pub(crate) outputs: Vec<(u8, CircuitOutput)>,
+    /// Recently sent packets, for attackers.
     pub(crate) tap: Vec<(Route, Vec<u8>)>,
     pub(crate) frames: u64,
     buffer: Vec<u8>,
     rounds: u32,
 }
 
-pub(crate) fn address(node: u8, card: u8) -> Address {
-    Address([2, 0, 0, 0, node, card])
+pub(crate) fn address(node: u8, card: u8) -> CardAddress {
+    CardAddress([2, 0, 0, 0, node, card])
 }
 
 pub(crate) fn identity(node: u8) -> Ed25519KeyPair {
     Ed25519KeyPair::from_seed_unchecked(&[node + 1; 32]).unwrap()
 }
 
-pub(crate) fn node_key(node: u8) -> NodeKey {
-    NodeKey(identity(node).public_key().as_ref().try_into().unwrap())
+pub(crate) fn node_key(node: u8) -> PeerKey {
+    PeerKey(identity(node).public_key().as_ref().try_into().unwrap())
 }
 
 pub(crate) fn handshake_key() -> HandshakeKey {
     HandshakeKey::new(EphemeralPrivateKey::generate(&X25519, &SystemRandom::new()).unwrap()).unwrap()
 }
 
-pub(crate) fn config(node: u8, cards: u8, card_bytes: usize) -> Config {
+pub(crate) fn config(node: u8, cards: u8, card_bytes: usize) -> CircuitConfig {
     let card = |card| Card { address: address(node, card), packet_bytes: card_bytes };
-    Config {
+    CircuitConfig {
         identity: identity(node),
         secret: [node ^ 0x5A; 32],
         cards: (0..cards).map(card).collect(),
-        trust: Trust::Anyone,
+        trust: PeerTrust::Anyone,
     }
 }
 
-impl World {
-    pub(crate) fn new(nodes: u8, cards: u8, card_bytes: usize, profile: &LaneProfile, seed: u64) -> World {
+impl SimNetwork {
+    pub(crate) fn new(
+        nodes: u8,
+        cards: u8,
+        card_bytes: usize,
+        profile: &LaneProfile,
+        seed: u64,
+    ) -> SimNetwork {
         let mut lanes = BTreeMap::new();
         for (from, to) in
             (0..nodes).flat_map(|from| (0..nodes).map(move |to| (from, to))).filter(|(a, b)| a != b)
@@ -77,9 +86,11 @@ impl World {
                 );
             }
         }
-        let mut world = World {
+        let mut network = SimNetwork {
             now: Time(1_000_000),
-            nodes: (0..nodes).map(|node| Node::new(config(node, cards, card_bytes)).unwrap()).collect(),
+            nodes: (0..nodes)
+                .map(|node| CircuitNode::new(config(node, cards, card_bytes)).unwrap())
+                .collect(),
             lanes,
             segment_bytes: vec![BUFFER_BYTES; usize::from(cards)],
             outputs: Vec::new(),
@@ -88,23 +99,23 @@ impl World {
             buffer: vec![0; BUFFER_BYTES],
             rounds: 0,
         };
-        for node in &mut world.nodes {
+        for node in &mut network.nodes {
             (0..4).for_each(|_| node.give_key(handshake_key()));
         }
-        world
+        network
     }
 
-    /// All ways from any node to this one.
-    pub(crate) fn ways(&self, to: u8) -> Vec<Way> {
+    /// Returns all network paths from any other node to this one.
+    pub(crate) fn network_paths(&self, to: u8) -> Vec<NetworkPath> {
         let cards = self.segment_bytes.len() as u8;
-        (0..cards).map(|card| Way { card: CardId(card), remote: address(to, card) }).collect()
+        (0..cards).map(|card| NetworkPath { card: CardId(card), remote: address(to, card) }).collect()
     }
 
     pub(crate) fn each_lane(&mut self, of: impl Fn(Route) -> bool, change: impl Fn(&mut Lane)) {
         self.lanes.iter_mut().filter(|(route, _)| of(**route)).for_each(|(_, lane)| change(lane));
     }
 
-    /// Puts a frame on the wire as if this card had sent it.
+    /// Sends a frame as if from this card.
     pub(crate) fn send(&mut self, route: Route, payload: &[u8]) {
         let (from, card, to) = route;
         if payload.len() > self.segment_bytes[usize::from(card)] {
@@ -129,7 +140,7 @@ impl World {
         }
     }
 
-    /// Sends what the nodes have to send, and hears what they tell.
+    /// Sends all ready packets, and collects outputs.
     pub(crate) fn settle(&mut self) {
         for number in 0..self.nodes.len() as u8 {
             for card in 0..self.segment_bytes.len() as u8 {
@@ -148,13 +159,13 @@ impl World {
     fn send_all(&mut self, from: u8, card: u8) {
         let mut buffer = std::mem::take(&mut self.buffer);
         let mut packets = 0;
-        let was_said = self.nodes[usize::from(from)].has_packets(self.now);
-        while let Some(departure) =
+        let was_ready = self.nodes[usize::from(from)].has_packets(self.now);
+        while let Some(packet) =
             self.nodes[usize::from(from)].poll_packet(self.now, CardId(card), &mut buffer)
         {
-            assert!(was_said, "a packet leaves of which nothing was said");
-            let [.., to, _] = departure.destination.0;
-            let packet = &buffer[..departure.bytes];
+            assert!(was_ready, "has_packets missed a packet");
+            let [.., to, _] = packet.destination.0;
+            let packet = &buffer[..packet.bytes];
             assert!(packet.len() >= 20, "{packet:?}");
             self.send((from, card, to), packet);
             if self.tap.len() < 512 {
@@ -164,18 +175,18 @@ impl World {
                 self.tap[at] = ((from, card, to), packet.to_vec());
             }
             packets += 1;
-            assert!(packets < 100_000, "it never stops sending");
+            assert!(packets < 100_000, "an endless loop");
         }
         self.buffer = buffer;
     }
 
-    /// When something happens next.
+    /// Returns the time of the next event.
     pub(crate) fn deadline(&self) -> Option<Time> {
         let lanes = self.lanes.values().filter_map(Lane::deadline);
-        lanes.chain(self.nodes.iter().filter_map(Node::deadline)).min()
+        lanes.chain(self.nodes.iter().filter_map(CircuitNode::deadline)).min()
     }
 
-    /// Lets time pass up to the next event, `until` at most, and what is due happen.
+    /// Advances to the next event, at most to `until`, and processes it.
     pub(crate) fn step(&mut self, until: Time) {
         let next = self.deadline().unwrap_or(until).min(until);
         if next > self.now {
@@ -183,7 +194,7 @@ impl World {
             self.rounds = 0;
         } else {
             self.rounds += 1;
-            assert!(self.rounds < ROUNDS_MAX, "nodes run in circles at {:?}", self.now);
+            assert!(self.rounds < ROUNDS_MAX, "endless loop at {:?}", self.now);
         }
         self.deliver();
         for node in &mut self.nodes {
@@ -194,7 +205,7 @@ impl World {
         self.settle();
     }
 
-    /// Lets this much time pass.
+    /// Advances the time by `span`.
     pub(crate) fn pass(&mut self, span: Duration) {
         self.settle();
         let until = self.now + span;

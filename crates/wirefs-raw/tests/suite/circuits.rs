@@ -8,8 +8,9 @@ use ring::rand::SystemRandom;
 use ring::signature::Ed25519KeyPair;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use wirefs_circuit::{
-    Address, Card, CardId, CircuitId, Class, Config, GroupId, HandshakeKey, Node, Output, Read, Time, Trust,
-    Way,
+    Card, CardAddress as Address, CardId, CircuitClass as Class, CircuitConfig as Config, CircuitId,
+    CircuitNode as Node, CircuitOutput as Output, GroupId, HandshakeKey, NetworkPath, PeerTrust as Trust,
+    Read, Time,
 };
 use wirefs_lab::Lab;
 use wirefs_raw::{EtherSocket, Frames, HardwareAddress};
@@ -77,7 +78,7 @@ impl Site {
 
     fn joined(&self) -> Option<GroupId> {
         self.told.iter().find_map(|output| match output {
-            Output::Joined { group, .. } => Some(*group),
+            Output::Established { group, .. } => Some(*group),
             _ => None,
         })
     }
@@ -115,9 +116,9 @@ impl World {
 
     fn join(mut self) -> (World, [GroupId; 2]) {
         let far = self.sites[1].cards.iter().map(|(socket, ..)| socket.address());
-        let ways: Vec<Way> = far
+        let ways: Vec<NetworkPath> = far
             .enumerate()
-            .map(|(card, address)| Way { card: CardId(card as u8), remote: Address(address.0) })
+            .map(|(card, address)| NetworkPath { card: CardId(card as u8), remote: Address(address.0) })
             .collect();
         let now = self.now();
         self.sites[0].node.dial(now, &ways, None).unwrap();
@@ -185,7 +186,7 @@ fn cable_that_is_pulled_in_a_transfer_takes_nothing_with_it() {
     });
     let (mut world, groups) = World { sites, started: Instant::now() }.join();
     world.transfer(groups, Class::Bulk, 1 << 20, |_| ());
-    assert_eq!(world.sites[0].node.live_ways(groups[0]).len(), 2);
+    assert_eq!(world.sites[0].node.live_paths(groups[0]).len(), 2);
     let mut is_pulled = false;
     world.transfer(groups, Class::Bulk, 8 << 20, |read| {
         if read > 1 << 20 && !is_pulled {
@@ -194,7 +195,7 @@ fn cable_that_is_pulled_in_a_transfer_takes_nothing_with_it() {
         }
     });
     assert!(is_pulled);
-    world.until(|[near, _]| near.node.live_ways(groups[0]).len() == 1);
+    world.until(|[near, _]| near.node.live_paths(groups[0]).len() == 1);
     ip(&hosts[1], &format!("link set {} up", devices[0]));
-    world.until(|[near, _]| near.node.live_ways(groups[0]).len() == 2);
+    world.until(|[near, _]| near.node.live_paths(groups[0]).len() == 2);
 }
