@@ -29,7 +29,7 @@ fmt: ; cargo fmt --all ## format the code
 sim: ## run the simulation with SEEDS=20000 seeds from FROM=0 on, AHEAD=1: of a mount ahead of its server, RIVALS=1: of exclusive creations; one seed alone tells all
 	@cargo run --quiet -p wirefs-sim -- $(if $(AHEAD),--ahead) $(if $(RIVALS),--rivals) --from $(or $(FROM),0) --seeds $(or $(SEEDS),20000)
 circuits: ## simulate lives of circuits over bad cards with SEEDS=2000 seeds from FROM=0 on
-	@CIRCUIT_FROM=$(or $(FROM),0) CIRCUIT_SEEDS=$(or $(SEEDS),2000) cargo test -q -p wirefs-circuit whatever -- --nocapture
+	@CIRCUIT_FROM=$(or $(FROM),0) CIRCUIT_SEEDS=$(or $(SEEDS),2000) cargo test -q -p wirefs-circuit under_all_faults -- --nocapture
 fuzz: ## run the property tests of all decoders with CASES=20000 cases each
 	PROPTEST_CASES=$(or $(CASES),20000) BOLERO_RANDOM_ITERATIONS=$(or $(CASES),20000) cargo test --release -p wirefs-op -p wirefs-fuse
 metrics: ; @cargo xtask metrics ## figures of the code

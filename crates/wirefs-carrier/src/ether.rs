@@ -35,8 +35,8 @@ pub use address::EtherAddress;
 pub use cards::EtherCards;
 pub use dial::EtherDial;
 pub use error::EtherError;
-pub use wirefs_circuit::Counters;
-pub use wirefs_raw::{HardwareAddress, drop_net_raw as drop_net_raw, has_net_raw as has_right};
+pub use wirefs_circuit::CircuitCounters;
+pub use wirefs_raw::{HardwareAddress, drop_net_raw, has_net_raw as has_right};
 
 /// Our EtherType: local experimental (IEEE 802).
 pub(crate) const ETHER_TYPE: u16 = 0x88B5;

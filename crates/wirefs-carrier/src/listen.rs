@@ -22,7 +22,7 @@ use socket_file::SocketFile;
 
 use crate::address::{Address, HostPort};
 use crate::congestion;
-use crate::ether::{Counters, EtherAddress, EtherCards, EtherListener, HardwareAddress};
+use crate::ether::{CircuitCounters, EtherAddress, EtherCards, EtherListener, HardwareAddress};
 use crate::limits::PENDING_MAX;
 use crate::stream::{Wake, wait};
 use crate::tls::{Identity, TlsAcceptor};
@@ -153,7 +153,7 @@ impl Listener {
     }
 
     /// Returns the counters of an `ether` listener.
-    pub fn counters(&self) -> Option<Counters> {
+    pub fn counters(&self) -> Option<CircuitCounters> {
         match &self.socket {
             ListenSocket::Ether(listener) => Some(listener.counters()),
             ListenSocket::Unix(_) | ListenSocket::TcpPlain(_) | ListenSocket::Tls(..) => None,

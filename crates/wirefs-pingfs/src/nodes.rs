@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   tree ── begin, register, agree ──> ReplicatedStore ──> EchoStore (own packets)
-//!    ↑ prepare, go_over                    │ replica: state machine, control channel
+//!    ↑ prepare, switch_to                    │ replica: state machine, control channel
 //!    └── checker <───────────────────────── │ ──── control loop: the thread that reads control packets and ticks
 //!                                       EchoRelay ── pings with the other's source address ──> host ──> other node
 //! ```

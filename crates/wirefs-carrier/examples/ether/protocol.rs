@@ -8,7 +8,8 @@ use ring::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, Tag, UnboundKey};
 use ring::agreement::{EphemeralPrivateKey, X25519};
 use ring::{rand::SystemRandom, signature::Ed25519KeyPair};
 use wirefs_circuit::{
-    Address, Card, CardId, CircuitId, Class, Config, HandshakeKey, Node, Output, Read, Time, Trust, Way,
+    Card, CardAddress, CardId, CircuitClass, CircuitConfig, CircuitId, CircuitNode, CircuitOutput,
+    HandshakeKey, NetworkPath, PeerTrust, Read, Time,
 };
 
 use crate::Outcome;
@@ -20,12 +21,12 @@ const CARD: CardId = CardId(0);
 const TRIPS: u32 = 200;
 const ROUNDS: usize = 200;
 
-fn node(number: u8) -> Outcome<Node> {
-    let mut node = Node::new(Config {
+fn node(number: u8) -> Outcome<CircuitNode> {
+    let mut node = CircuitNode::new(CircuitConfig {
         identity: Ed25519KeyPair::from_seed_unchecked(&[number; 32]).map_err(|_| "a seed")?,
         secret: [number; 32],
-        cards: vec![Card { address: Address([number; 6]), packet_bytes: PACKET_BYTES }],
-        trust: Trust::Anyone,
+        cards: vec![Card { address: CardAddress([number; 6]), packet_bytes: PACKET_BYTES }],
+        trust: PeerTrust::Anyone,
     })?;
     let private = EphemeralPrivateKey::generate(&X25519, &SystemRandom::new()).map_err(|_| "chance")?;
     node.give_key(HandshakeKey::new(private).ok_or("of another kind")?);
@@ -33,7 +34,7 @@ fn node(number: u8) -> Outcome<Node> {
 }
 
 struct Pair {
-    nodes: [Node; 2],
+    nodes: [CircuitNode; 2],
     circuits: [Option<CircuitId>; 2],
     begun: Instant,
     buffer: Vec<u8>,
@@ -52,7 +53,7 @@ impl Pair {
         let mut count = 0;
         while let Some(packet) = source.poll_packet(now, CARD, &mut self.buffer) {
             let packet = self.buffer.get_mut(..packet.bytes).unwrap_or_default();
-            target.receive(now, CARD, Address([from as u8 + 1; 6]), packet);
+            target.receive(now, CARD, CardAddress([from as u8 + 1; 6]), packet);
             count += 1;
         }
         count
@@ -65,7 +66,7 @@ impl Pair {
             node.tick(now);
         }
         while let Some(notified) = node.poll() {
-            if let Output::Opened(circuit) = notified {
+            if let CircuitOutput::Opened(circuit) = notified {
                 self.circuits = self.circuits.map(|known| known.or(Some(circuit)));
             }
         }
@@ -90,7 +91,7 @@ fn pair() -> Outcome<Pair> {
     let nodes = [node(1)?, node(2)?];
     let mut pair = Pair { nodes, circuits: [None; 2], begun: Instant::now(), buffer: vec![0; PACKET_BYTES] };
     let now = pair.now();
-    let path = Way { card: CARD, remote: Address([2; 6]) };
+    let path = NetworkPath { card: CARD, remote: CardAddress([2; 6]) };
     let [near, _] = &mut pair.nodes;
     let group = near.dial(now, &[path], None)?;
     for _ in 0..8 {
@@ -100,7 +101,7 @@ fn pair() -> Outcome<Pair> {
     let [near, far] = &mut pair.nodes;
     while near.poll().is_some() {}
     while far.poll().is_some() {}
-    let circuit = near.open(group, Class::Bulk)?;
+    let circuit = near.open(group, CircuitClass::Bulk)?;
     near.write(circuit, &mut Bytes::from_static(b"hello"))?;
     pair.carry(0);
     pair.notify(1);

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, socket_with};
-use wirefs_circuit::{Counters, GroupId};
+use wirefs_circuit::{CircuitCounters, GroupId};
 
 use super::address::{EtherAddress, MacAddress};
 use super::cards::EtherCards;
@@ -80,7 +80,7 @@ impl EtherListener {
     }
 
     /// Returns the node's counters.
-    pub(crate) fn counters(&self) -> Counters {
+    pub(crate) fn counters(&self) -> CircuitCounters {
         *self.shared_node.engine.lock().node.counters()
     }
 
@@ -91,7 +91,7 @@ impl EtherListener {
         if mux.has_arrivals() {
             self.shared_node.engine.accept_event.signal();
         }
-        let peer = mux.node.live_ways(group).first().map(|(path, _)| HardwareAddress(path.remote.0));
+        let peer = mux.node.live_paths(group).first().map(|(path, _)| HardwareAddress(path.remote.0));
         let key = mux.connection(group).and_then(|connection| connection.peer);
         drop(mux);
         let handle = ConnectionHandle { shared_node: Arc::clone(&self.shared_node), group };

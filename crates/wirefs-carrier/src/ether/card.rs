@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
-use wirefs_circuit::{Address, Card, CardId, Node, Time};
+use wirefs_circuit::{Card, CardAddress, CardId, CircuitNode, Time};
 use wirefs_raw::{Blocked, EtherSocket, Frames, HardwareAddress, RawError, Ring};
 
 use super::ETHER_TYPE;
@@ -41,7 +41,7 @@ impl CardSender {
         let socket = EtherSocket::open(name, ETHER_TYPE)?;
         let packet_bytes = socket.mtu()?.min(wirefs_circuit::limits::PACKET_BYTES_MAX);
         let ring = Ring::open(&socket, packet_bytes, RECEIVE_RING_BYTES)?;
-        let card = Card { address: Address(socket.address().0), packet_bytes };
+        let card = Card { address: CardAddress(socket.address().0), packet_bytes };
         let frames = Mutex::new(Frames::new(packet_bytes));
         let (resend, blocked) = (AtomicBool::new(false), AtomicBool::new(false));
         Ok((CardSender { socket, id, frames, resend, blocked }, ring, card))
@@ -63,7 +63,7 @@ impl CardSender {
     pub(super) fn fill<'a>(
         &self,
         mut frames: MutexGuard<'a, Frames>,
-        node: &mut Node,
+        node: &mut CircuitNode,
         now: Time,
     ) -> FilledBatch<'a> {
         let (mut added, mut is_full) = (0, false);

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::{Arc, Condvar};
 
 use bytes::Bytes;
-use wirefs_circuit::{CircuitId, DialFault, Lost, Node, NodeKey, Read, Time};
+use wirefs_circuit::{CircuitId, CircuitNode, CloseReason, DialFault, PeerKey, Read, Time};
 
 use crate::lost::CarrierLost;
 
@@ -18,7 +18,7 @@ pub(super) enum ConnectionEnd {
     /// The handshake failed.
     Failed(DialFault),
     /// The group has ended.
-    Lost(Lost),
+    Lost(CloseReason),
     /// The peer reset the circuit.
     Reset,
 }
@@ -27,16 +27,16 @@ impl ConnectionEnd {
     pub(super) fn carrier_lost(self) -> CarrierLost {
         let silent = "the peer was not heard for too long";
         match self {
-            ConnectionEnd::Lost(Lost::Closed) => CarrierLost::Closed,
-            ConnectionEnd::Lost(Lost::PeerClosed) | ConnectionEnd::Reset => CarrierLost::PeerClosed,
-            ConnectionEnd::Lost(Lost::Silent) | ConnectionEnd::Failed(DialFault::Silent) => {
+            ConnectionEnd::Lost(CloseReason::Local) => CarrierLost::Closed,
+            ConnectionEnd::Lost(CloseReason::Peer) | ConnectionEnd::Reset => CarrierLost::PeerClosed,
+            ConnectionEnd::Lost(CloseReason::IdleTimeout) | ConnectionEnd::Failed(DialFault::Timeout) => {
                 CarrierLost::Io(io::Error::new(io::ErrorKind::TimedOut, silent))
             }
-            ConnectionEnd::Lost(Lost::Fault(fault)) => CarrierLost::Io(io::Error::new(
+            ConnectionEnd::Lost(CloseReason::Fault(fault)) => CarrierLost::Io(io::Error::new(
                 io::ErrorKind::InvalidData,
                 format!("the peer did what it may not: {fault:?}"),
             )),
-            ConnectionEnd::Failed(DialFault::Stranger(_)) => {
+            ConnectionEnd::Failed(DialFault::UnexpectedKey(_)) => {
                 CarrierLost::Io(io::Error::new(io::ErrorKind::PermissionDenied, "another node answered"))
             }
         }
@@ -55,8 +55,8 @@ pub(super) enum ReadOutcome {
 
 #[derive(Debug)]
 pub(super) struct EtherConnection {
-    pub(super) peer: Option<NodeKey>,
-    pub(super) is_dialled: bool,
+    pub(super) peer: Option<PeerKey>,
+    pub(super) is_initiator: bool,
     pub(super) circuit: Option<CircuitId>,
     /// Data read from the circuit, not yet taken by the reader.
     inbox: VecDeque<Bytes>,
@@ -79,10 +79,10 @@ pub(super) struct EtherConnection {
 }
 
 impl EtherConnection {
-    pub(super) fn new(is_dialled: bool) -> EtherConnection {
+    pub(super) fn new(is_initiator: bool) -> EtherConnection {
         EtherConnection {
             peer: None,
-            is_dialled,
+            is_initiator,
             circuit: None,
             inbox: VecDeque::new(),
             is_readable: false,
@@ -92,14 +92,14 @@ impl EtherConnection {
             is_full: false,
             awaits_room: false,
             timeout_at: None,
-            has_handle: is_dialled,
+            has_handle: is_initiator,
             signal: Arc::new(Condvar::new()),
             sleepers: 0,
         }
     }
 
     /// Handles new data: reads, so that the end is noticed without a reader.
-    pub(super) fn note_readable(&mut self, now: Time, node: &mut Node) {
+    pub(super) fn note_readable(&mut self, now: Time, node: &mut CircuitNode) {
         self.is_readable = true;
         if self.is_closed {
             self.discard(now, node);
@@ -109,7 +109,7 @@ impl EtherConnection {
     }
 
     /// Reads about `most` bytes into the inbox.
-    fn read(&mut self, node: &mut Node, most: usize) {
+    fn read(&mut self, node: &mut CircuitNode, most: usize) {
         let Some(circuit) = self.circuit else {
             return;
         };
@@ -132,7 +132,7 @@ impl EtherConnection {
     }
 
     /// Drops all data still received. When the peer has read everything too, the group ends.
-    pub(super) fn discard(&mut self, now: Time, node: &mut Node) {
+    pub(super) fn discard(&mut self, now: Time, node: &mut CircuitNode) {
         self.inbox.clear();
         while self.is_readable {
             self.read(node, usize::MAX);
@@ -146,7 +146,11 @@ impl EtherConnection {
     }
 
     /// Takes the received data. Returns `None` if the reader has to wait.
-    pub(super) fn take(&mut self, node: &mut Node, pieces: &mut VecDeque<Bytes>) -> Option<ReadOutcome> {
+    pub(super) fn take(
+        &mut self,
+        node: &mut CircuitNode,
+        pieces: &mut VecDeque<Bytes>,
+    ) -> Option<ReadOutcome> {
         if self.is_closed {
             return Some(ReadOutcome::Lost(CarrierLost::Closed));
         }
@@ -167,7 +171,7 @@ impl EtherConnection {
             return Some(CarrierLost::Closed);
         }
         if self.is_ended {
-            return Some(CarrierLost::PeerClosed);
+            return Some(CarrierCloseReason::Peer);
         }
         self.end.map(ConnectionEnd::carrier_lost)
     }

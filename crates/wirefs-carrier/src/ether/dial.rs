@@ -5,7 +5,7 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use wirefs_circuit::{Address, CardId, DialFault, GroupId, NodeKey, PathState, Way};
+use wirefs_circuit::{CardAddress, CardId, DialFault, GroupId, NetworkPath, PathState, PeerKey};
 
 use super::address::{EtherAddress, MacAddress};
 use super::cards::EtherCards;
@@ -25,7 +25,7 @@ use crate::tls::{Identity, KnownHosts, PublicKey};
 pub struct EtherDial {
     /// The peer's name, for messages.
     peer: String,
-    paths: Vec<Way>,
+    paths: Vec<NetworkPath>,
     /// The names of our cards.
     cards: Vec<String>,
     shared_node: Arc<SharedNode>,
@@ -47,7 +47,7 @@ enum ExpectedPeer {
 
 /// The result of a handshake.
 enum JoinResult {
-    Joined(NodeKey),
+    Joined(PeerKey),
     Ended(ConnectionEnd),
 }
 
@@ -110,9 +110,9 @@ impl EtherDial {
     /// Does the handshake with the peer.
     fn join(
         &self,
-        expected: Option<NodeKey>,
+        expected: Option<PeerKey>,
         deadline: Instant,
-    ) -> Result<(ConnectionHandle, NodeKey), DialError> {
+    ) -> Result<(ConnectionHandle, PeerKey), DialError> {
         let engine = &self.shared_node.engine;
         let dialed = engine.with(|mux, now| mux.dial(now, &self.paths, expected));
         let group = dialed.map_err(|error| self.failed(io::ErrorKind::Other, error.to_string()))?;
@@ -124,10 +124,10 @@ impl EtherDial {
         });
         match result {
             Some(JoinResult::Joined(peer)) => Ok((handle, peer)),
-            Some(JoinResult::Ended(ConnectionEnd::Failed(DialFault::Stranger(shown)))) => {
+            Some(JoinResult::Ended(ConnectionEnd::Failed(DialFault::UnexpectedKey(shown)))) => {
                 Err(self.changed(shown)?)
             }
-            Some(JoinResult::Ended(ConnectionEnd::Failed(DialFault::Silent))) | None => {
+            Some(JoinResult::Ended(ConnectionEnd::Failed(DialFault::Timeout))) | None => {
                 Err(self.failed(io::ErrorKind::TimedOut, "no wirefs server answers there"))
             }
             Some(JoinResult::Ended(end)) => {
@@ -145,7 +145,7 @@ impl EtherDial {
     }
 
     /// Returns the error for a key other than the known one.
-    fn changed(&self, shown: NodeKey) -> Result<DialError, DialError> {
+    fn changed(&self, shown: PeerKey) -> Result<DialError, DialError> {
         let unknown = || self.failed(io::ErrorKind::PermissionDenied, "another node answered");
         let ExpectedPeer::Pinned { host, known_hosts } = &self.expected_peer else { return Ok(unknown()) };
         let shown = PublicKey::from_raw(shown.0).fingerprint();
@@ -172,7 +172,7 @@ impl EtherDial {
         match source::take(handle, &mut pieces, Some(deadline)) {
             Some(ReadOutcome::Bytes) => {}
             // A refused client gets a refusal. A close without one means that the server ends, or has no capacity.
-            Some(ReadOutcome::Lost(CarrierLost::PeerClosed) | ReadOutcome::End) => return Err(self.closed()),
+            Some(ReadOutcome::Lost(CarrierCloseReason::Peer) | ReadOutcome::End) => return Err(self.closed()),
             Some(ReadOutcome::Lost(lost)) => {
                 return Err(self.failed(io::ErrorKind::ConnectionAborted, lost.to_string()));
             }
@@ -197,15 +197,15 @@ impl EtherDial {
 }
 
 /// Returns the path from our card number `index` to a card of the peer.
-fn path(index: usize, remote: HardwareAddress) -> Option<Way> {
-    Some(Way { card: CardId(u8::try_from(index).ok()?), remote: Address(remote.0) })
+fn path(index: usize, remote: HardwareAddress) -> Option<NetworkPath> {
+    Some(NetworkPath { card: CardId(u8::try_from(index).ok()?), remote: CardAddress(remote.0) })
 }
 
 impl Dial for EtherDial {
     fn dial(&self) -> Result<Carrier, DialError> {
         let deadline = Instant::now() + self.timeout;
         let expected_key = self.expected_key()?;
-        let (handle, peer) = self.join(expected_key.as_ref().map(|key| NodeKey(*key.raw())), deadline)?;
+        let (handle, peer) = self.join(expected_key.as_ref().map(|key| PeerKey(*key.raw())), deadline)?;
         let key = PublicKey::from_raw(peer.0);
         let mut info = PeerInfo { identity: Some(key), ..PeerInfo::plain("ether", self.peer.clone()) };
         if let (None, ExpectedPeer::Pinned { host, known_hosts }) = (&expected_key, &self.expected_peer) {

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use wirefs_circuit::{Address, CardId, GroupId, Time, limits::CARDS_MAX};
+use wirefs_circuit::{CardAddress, CardId, GroupId, Time, limits::CARDS_MAX};
 use wirefs_raw::Ring;
 
 use super::card::{CardSender, FilledBatch};
@@ -207,7 +207,7 @@ impl Engine {
             let card = CardId(index as u8);
             let node = &mut mux.node;
             count += ring.each(POLL_FRAMES, |source, packet| {
-                node.receive(now, card, Address(source.0), packet);
+                node.receive(now, card, CardAddress(source.0), packet);
             });
         }
         if count > 0 {

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use wirefs_circuit::Misuse;
+use wirefs_circuit::CircuitMisuse;
 use wirefs_raw::RawError;
 
 /// A node for `ether` addresses cannot be set up.
@@ -13,7 +13,7 @@ pub enum EtherError {
     Card(#[from] RawError),
     /// Too many cards, or too small an MTU.
     #[error(transparent)]
-    Cards(#[from] Misuse),
+    Cards(#[from] CircuitMisuse),
     /// Our key is no ed25519 key.
     #[error("the identity cannot be used for ether:// addresses")]
     Identity,

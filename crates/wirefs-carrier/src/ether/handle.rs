@@ -34,7 +34,7 @@ impl SharedNode {
     ) -> Result<Arc<SharedNode>, EtherError> {
         let (mut outs, mut rings, mut described) = (Vec::new(), Vec::new(), Vec::new());
         for (index, name) in cards.iter().enumerate() {
-            let id = CardId(u8::try_from(index).map_err(|_| wirefs_circuit::Misuse::Cards)?);
+            let id = CardId(u8::try_from(index).map_err(|_| wirefs_circuit::CircuitMisuse::Cards)?);
             let (out, ring, card) = CardSender::open(name, id)?;
             outs.push(out);
             rings.push(ring);

@@ -4,7 +4,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use bytes::Bytes;
-use wirefs_circuit::{CircuitId, Class, GroupId, Lost, Misuse, Node, NodeKey, Output, Time, Way};
+use wirefs_circuit::{
+    CircuitClass, CircuitId, CircuitMisuse, CircuitNode, CircuitOutput, CloseReason, GroupId, NetworkPath,
+    PeerKey, Time,
+};
 use wirefs_op::Frame;
 
 use super::connection::{ConnectionEnd, EtherConnection};
@@ -30,7 +33,7 @@ pub(super) enum Leader {
 
 #[derive(Debug)]
 pub(super) struct Mux {
-    pub(super) node: Node,
+    pub(super) node: CircuitNode,
     connections: BTreeMap<GroupId, EtherConnection>,
     /// Groups that peers opened and no thread accepted yet.
     arrivals: VecDeque<GroupId>,
@@ -48,7 +51,7 @@ pub(super) struct Mux {
 }
 
 impl Mux {
-    pub(super) fn new(node: Node, is_accepting: bool) -> Mux {
+    pub(super) fn new(node: CircuitNode, is_accepting: bool) -> Mux {
         Mux {
             node,
             connections: BTreeMap::new(),
@@ -92,37 +95,45 @@ impl Mux {
     pub(super) fn process_outputs(&mut self, now: Time) {
         while let Some(output) = self.node.poll() {
             match output {
-                Output::Joined { group, peer, is_dialled } => self.joined(now, group, peer, is_dialled),
-                Output::Failed { group, why } => self.end_connection(group, ConnectionEnd::Failed(why)),
-                Output::Lost { group, why } => self.end_connection(group, ConnectionEnd::Lost(why)),
-                Output::Opened(circuit) => self.opened(circuit),
-                Output::Readable(circuit) => {
+                CircuitOutput::Established { group, peer, is_initiator } => {
+                    self.joined(now, group, peer, is_initiator)
+                }
+                CircuitOutput::Failed { group, reason } => {
+                    self.end_connection(group, ConnectionEnd::Failed(reason))
+                }
+                CircuitOutput::Closed { group, reason } => {
+                    self.end_connection(group, ConnectionEnd::Lost(reason))
+                }
+                CircuitOutput::Opened(circuit) => self.opened(circuit),
+                CircuitOutput::Readable(circuit) => {
                     if let Some(connection) = self.connections.get_mut(&circuit.group) {
                         connection.note_readable(now, &mut self.node);
                     }
                     self.wake(circuit.group);
                 }
-                Output::Writable(circuit) => {
+                CircuitOutput::Writable(circuit) => {
                     if let Some(connection) = self.connections.get_mut(&circuit.group) {
                         connection.is_full = false;
                     }
                     self.wake(circuit.group);
                 }
-                Output::Reset(circuit) => {
+                CircuitOutput::Reset(circuit) => {
                     if let Some(connection) = self.connections.get_mut(&circuit.group) {
                         connection.end.get_or_insert(ConnectionEnd::Reset);
                     }
                     self.node.close(now, circuit.group);
                     self.wake(circuit.group);
                 }
-                Output::PathUp { .. } | Output::PathDown { .. } | Output::Finished(_) => {}
+                CircuitOutput::PathUp { .. }
+                | CircuitOutput::PathDown { .. }
+                | CircuitOutput::Finished(_) => {}
             }
         }
         self.wake_writers();
     }
 
-    fn joined(&mut self, now: Time, group: GroupId, peer: NodeKey, is_dialled: bool) {
-        if is_dialled {
+    fn joined(&mut self, now: Time, group: GroupId, peer: PeerKey, is_initiator: bool) {
+        if is_initiator {
             if let Some(connection) = self.connections.get_mut(&group) {
                 connection.peer = Some(peer);
             }
@@ -142,7 +153,7 @@ impl Mux {
     /// Records the one circuit of a group, opened by the server. Others are reset.
     fn opened(&mut self, circuit: CircuitId) {
         match self.connections.get_mut(&circuit.group) {
-            Some(connection) if connection.is_dialled && connection.circuit.is_none() => {
+            Some(connection) if connection.is_initiator && connection.circuit.is_none() => {
                 connection.circuit = Some(circuit)
             }
             // Fails if it has ended already.
@@ -191,7 +202,7 @@ impl Mux {
     pub(super) fn connection_and_node(
         &mut self,
         group: GroupId,
-    ) -> Option<(&mut EtherConnection, &mut Node)> {
+    ) -> Option<(&mut EtherConnection, &mut CircuitNode)> {
         Some((self.connections.get_mut(&group)?, &mut self.node))
     }
 
@@ -203,9 +214,9 @@ impl Mux {
     pub(super) fn dial(
         &mut self,
         now: Time,
-        paths: &[Way],
-        expected: Option<NodeKey>,
-    ) -> Result<GroupId, Misuse> {
+        paths: &[NetworkPath],
+        expected: Option<PeerKey>,
+    ) -> Result<GroupId, CircuitMisuse> {
         let group = self.node.dial(now, paths, expected)?;
         self.connections.insert(group, EtherConnection::new(true));
         Ok(group)
@@ -231,11 +242,11 @@ impl Mux {
         if let Some(end) = connection.end {
             return Err(end.carrier_lost());
         }
-        let opened = node.open(group, Class::Bulk).and_then(|circuit| {
+        let opened = node.open(group, CircuitClass::Bulk).and_then(|circuit| {
             connection.circuit = Some(circuit);
             node.write(circuit, &mut Bytes::from_static(word))
         });
-        opened.map(|_| ()).map_err(|_| CarrierLost::PeerClosed)
+        opened.map(|_| ()).map_err(|_| CarrierCloseReason::Peer)
     }
 
     /// Takes frames from the front of a queue, up to the limit of unsent bytes.
@@ -252,7 +263,7 @@ impl Mux {
         let circuit = connection.circuit.ok_or(CarrierLost::Closed)?;
         loop {
             while let Some(chunk) = partial.front_mut() {
-                node.write(circuit, chunk).map_err(|_| CarrierLost::PeerClosed)?;
+                node.write(circuit, chunk).map_err(|_| CarrierCloseReason::Peer)?;
                 if !chunk.is_empty() {
                     connection.is_full = true;
                     return Ok(SendProgress::Blocked);
@@ -308,7 +319,7 @@ impl Mux {
             node.close(now, group);
             if connection.peer.is_none() {
                 // A cancelled dial: the node sends no further output about it.
-                connection.end.get_or_insert(ConnectionEnd::Lost(Lost::Closed));
+                connection.end.get_or_insert(ConnectionEnd::Lost(CloseReason::Local));
             }
         }
         self.wake(group);
@@ -370,7 +381,7 @@ impl Mux {
     }
 }
 
-fn is_writable(node: &mut Node, connection: &EtherConnection) -> bool {
+fn is_writable(node: &mut CircuitNode, connection: &EtherConnection) -> bool {
     let unsent = connection.circuit.and_then(|circuit| node.unsent_bytes(circuit));
     !connection.is_full && unsent.is_none_or(|bytes| bytes <= UNSENT_MAX / 2)
 }

@@ -1,7 +1,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use wirefs_circuit::{Address, CardId, Way};
+use wirefs_circuit::{CardAddress, CardId, NetworkPath};
 use wirefs_lab::{Host, Lab};
 
 use super::card::CardSender;
@@ -61,7 +61,7 @@ fn card_that_goes_down_is_ready_once() {
 
 /// Sends a handshake to a peer that does not exist.
 fn dial(engine: &Engine) {
-    let path = Way { card: CardId(0), remote: Address([2, 0, 0, 0, 0, 1]) };
+    let path = NetworkPath { card: CardId(0), remote: CardAddress([2, 0, 0, 0, 0, 1]) };
     engine.with(|mux, now| mux.dial(now, &[path], None)).unwrap();
 }
 

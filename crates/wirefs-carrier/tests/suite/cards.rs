@@ -188,7 +188,7 @@ fn foreign_packets_are_counted_and_disturb_no_connection() {
         unknown.send(&mut noise);
     });
     let after = testbed.listener.counters().unwrap();
-    let refused = |counters: wirefs_carrier::ether::Counters| {
+    let refused = |counters: wirefs_carrier::ether::CircuitCounters| {
         counters.malformed + counters.unknown + counters.forged + counters.unwelcome
     };
     assert!(refused(after) > refused(before), "{after:?}");

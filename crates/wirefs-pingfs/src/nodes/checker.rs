@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use wirefs_blocks::id::BlockId;
-use wirefs_blocks::reach;
+use wirefs_blocks::reachability;
 use wirefs_blocks::store::{BlockStore, Wanted};
 use wirefs_echo::replication::wire::IDS_MAX;
 use wirefs_echo::replication::{ReplicaId, ReplicaInput};
@@ -50,7 +50,7 @@ fn check_root(shared: &NodeShared, check: &RootCheck) {
         Some(new_blocks) => {
             new_blocks.iter().copied().chain([check.root]).filter(|id| !echo.has(*id)).collect()
         }
-        None => reach::lacking(echo, check.root, IDS_MAX, &|id| echo.has(id)),
+        None => reachability::missing_blocks(echo, check.root, IDS_MAX, &|id| echo.has(id)),
     };
     missing.sort();
     missing.dedup();

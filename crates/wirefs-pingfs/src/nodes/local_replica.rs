@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use wirefs_blocks::id::BlockId;
 use wirefs_blocks::store::BlockStore;
-use wirefs_blocks::turns::Follower;
+use wirefs_blocks::transactions::RootFollower;
 use wirefs_echo::replication::control_channel::{ControlChannel, ControlMessage};
 use wirefs_echo::replication::{Replica, ReplicaId, ReplicaInput, ReplicaOutput};
 
@@ -50,7 +50,7 @@ pub(super) struct LocalReplica {
     pub(super) pending_deletes: BTreeSet<BlockId>,
     tombstones: BTreeSet<BlockId>,
     tombstone_order: VecDeque<BlockId>,
-    pub(super) follower: Option<Weak<dyn Follower>>,
+    pub(super) follower: Option<Weak<dyn RootFollower>>,
     /// The root that the follower switches to when it is read.
     pending_root: Option<BlockId>,
     /// When the current root arrived.
@@ -261,7 +261,7 @@ impl NodeShared {
     pub(super) fn switch_to_pending_root(&self, replica: &mut LocalReplica) {
         let Some(root) = replica.pending_root else { return };
         let follower = replica.follower.as_ref().and_then(Weak::upgrade);
-        if follower.is_none_or(|follower| follower.go_over(root)) {
+        if follower.is_none_or(|follower| follower.switch_to(root)) {
             replica.pending_root = None;
             self.delete_pending_if_unused(replica);
         }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use wirefs_blocks::id::BlockId;
 use wirefs_blocks::store::{BlockStore, Lost, Room, StoreFault, Wanted};
-use wirefs_blocks::turns::{Follower, Turns};
+use wirefs_blocks::transactions::{RootFollower, Transactions};
 use wirefs_echo::replication::wire::IDS_MAX;
 use wirefs_echo::replication::{NewRoot, ReplicaInput};
 
@@ -72,7 +72,7 @@ impl ReplicatedStore {
     }
 }
 
-impl Turns for ReplicatedStore {
+impl Transactions for ReplicatedStore {
     fn begin(&self) -> Result<Option<BlockId>, StoreFault> {
         let shared = &*self.shared;
         let is_free = |replica: &LocalReplica| replica.transaction == TransactionState::Idle;
@@ -95,7 +95,7 @@ impl Turns for ReplicatedStore {
         Err(NO_TRANSACTION)
     }
 
-    fn agree(&self, root: BlockId, doomed: &[BlockId]) -> Result<bool, StoreFault> {
+    fn commit(&self, root: BlockId, doomed: &[BlockId]) -> Result<bool, StoreFault> {
         let shared = &*self.shared;
         let mut replica = shared.replica_for_call();
         let TransactionState::Running(_) = replica.transaction else { return Err(NO_TRANSACTION) };
@@ -135,7 +135,7 @@ impl Turns for ReplicatedStore {
         self.shared.changed.notify_all();
     }
 
-    fn follow(&self, follower: Weak<dyn Follower>) {
+    fn follow(&self, follower: Weak<dyn RootFollower>) {
         self.shared.replica_for_call().follower = Some(follower);
     }
 }
@@ -213,7 +213,7 @@ impl BlockStore for ReplicatedStore {
         self.shared.echo.before_waiting(announce)
     }
 
-    fn turns(&self) -> Option<&dyn Turns> {
+    fn transactions(&self) -> Option<&dyn Transactions> {
         Some(self)
     }
 }

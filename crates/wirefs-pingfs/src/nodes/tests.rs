@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicUsize;
 use bytes::Bytes;
 use wirefs_blocks::id::BlockId;
 use wirefs_blocks::store::BlockStore;
-use wirefs_blocks::turns::{Follower, Turns};
+use wirefs_blocks::transactions::{RootFollower, Transactions};
 use wirefs_echo::replication::{Replica, ReplicaId, ReplicaOutput, ReplicationTimers};
 use wirefs_lab::Lab;
 
@@ -21,12 +21,12 @@ use crate::store::tests::await_more;
 #[derive(Default)]
 struct Followed(Mutex<Option<BlockId>>);
 
-impl Follower for Followed {
+impl RootFollower for Followed {
     fn prepare(&self, _: BlockId) -> bool {
         true
     }
 
-    fn go_over(&self, root: BlockId) -> bool {
+    fn switch_to(&self, root: BlockId) -> bool {
         *self.0.lock().unwrap() = Some(root);
         true
     }
@@ -47,10 +47,10 @@ fn committed_change_is_shown_after_its_call_timed_out() {
         let tree = Arc::new(Followed::default());
         let follower: Weak<Followed> = Arc::downgrade(&tree);
         store.follow(follower);
-        let root = BlockId::new(1, wirefs_blocks::id::NodeId(1)).unwrap();
+        let root = BlockId::new(1, wirefs_blocks::id::TreeNodeId(1)).unwrap();
         assert_eq!(store.begin(), Ok(None));
         store.register(&[(root, Bytes::from_static(b"block"))]).unwrap();
-        assert_eq!(store.agree(root, &[]), Ok(true));
+        assert_eq!(store.commit(root, &[]), Ok(true));
         store.end();
         assert_eq!(*tree.0.lock().unwrap(), None, "the tree itself switches to its own change");
         // As if the others accepted only after the call timed out.
@@ -86,7 +86,7 @@ fn transaction_after_a_timeout_fails_soon_until_the_token_returns() {
 fn call_announces_its_wait_for_the_replica_lock() {
     static ANNOUNCED: AtomicUsize = AtomicUsize::new(0);
     type Call = fn(&ReplicatedStore);
-    let id = |counter| BlockId::new(counter, wirefs_blocks::id::NodeId(1)).unwrap();
+    let id = |counter| BlockId::new(counter, wirefs_blocks::id::TreeNodeId(1)).unwrap();
     let (root, block) = (id(1), Bytes::from_static(b"block"));
     let calls: [(&str, Call); 4] = [
         ("begin", |store| assert_eq!(store.begin(), Ok(None))),
@@ -115,7 +115,7 @@ fn call_announces_its_wait_for_the_replica_lock() {
         }
         assert_eq!(store.begin(), Ok(None));
         while_the_replica_is_locked("register", &|store| store.register(&[(root, block.clone())]).unwrap());
-        while_the_replica_is_locked("agree", &|store| assert_eq!(store.agree(root, &[]), Ok(true)));
+        while_the_replica_is_locked("agree", &|store| assert_eq!(store.commit(root, &[]), Ok(true)));
         store.end();
     };
     lab.host("host").unwrap().run(run).unwrap();

@@ -12,10 +12,10 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use wirefs_blocks::id::{BlockId, NodeId};
+use wirefs_blocks::id::{BlockId, TreeNodeId};
 use wirefs_blocks::store::BlockStore;
+use wirefs_blocks::transactions::RootFollower;
 use wirefs_blocks::tree::{BlockTree, TreeOptions};
-use wirefs_blocks::turns::Follower;
 use wirefs_lab::{Host, Lab, LinkHandle, LinkProfile};
 use wirefs_op::Timestamp;
 use wirefs_op::message::version::BootId;
@@ -43,7 +43,7 @@ fn join(host: &Host, link: &LinkHandle, node: u16, peer: Ipv4Addr) -> Arc<Replic
 }
 
 fn tree(store: &Arc<ReplicatedStore>, node: u16) -> Arc<BlockTree> {
-    let options = TreeOptions { ram_bytes: 0, node: NodeId(node), boot: BootId(9), uid: 0, gid: 0 };
+    let options = TreeOptions { ram_bytes: 0, node: TreeNodeId(node), boot: BootId(9), uid: 0, gid: 0 };
     let clock = Box::new(|| Timestamp { secs: 1_700_000_000, nanos: 5 });
     Arc::new(BlockTree::open(Arc::clone(store) as Arc<dyn BlockStore>, options, clock).unwrap())
 }
@@ -64,7 +64,7 @@ struct Unprepared {
     cuts: AtomicBool,
 }
 
-impl Follower for Unprepared {
+impl RootFollower for Unprepared {
     fn prepare(&self, root: BlockId) -> bool {
         if self.forgets.swap(false, Ordering::SeqCst) {
             self.cuts.store(true, Ordering::SeqCst);
@@ -73,14 +73,14 @@ impl Follower for Unprepared {
         self.tree.prepare(root)
     }
 
-    fn go_over(&self, root: BlockId) -> bool {
+    fn switch_to(&self, root: BlockId) -> bool {
         if self.cuts.swap(false, Ordering::SeqCst) {
             self.link.cut();
             self.link.heal();
             // Recently received blocks stay buffered for a moment.
             std::thread::sleep(RTT * 5);
         }
-        self.tree.go_over(root)
+        self.tree.switch_to(root)
     }
 }
 
@@ -109,7 +109,7 @@ fn lost_root_is_copied_from_the_other_nodes() {
         cuts: AtomicBool::new(false),
     });
     let weak: Weak<Unprepared> = Arc::downgrade(&follower);
-    store_2.turns().unwrap().follow(weak);
+    store_2.transactions().unwrap().follow(weak);
     first.create_checkpoint(b"early").unwrap();
     until("both have the same", || second.checkpoints().len() == 1);
 

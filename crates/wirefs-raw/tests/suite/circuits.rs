@@ -8,8 +8,8 @@ use ring::rand::SystemRandom;
 use ring::signature::Ed25519KeyPair;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use wirefs_circuit::{
-    Address, Card, CardId, CircuitId, Class, Config, GroupId, HandshakeKey, Node, Output, Read, Time, Trust,
-    Way,
+    Card, CardAddress, CardId, CircuitClass, CircuitConfig, CircuitId, CircuitNode, CircuitOutput, GroupId,
+    HandshakeKey, NetworkPath, PeerTrust, Read, Time,
 };
 use wirefs_lab::Lab;
 use wirefs_raw::{EtherSocket, Frames, HardwareAddress};
@@ -21,22 +21,22 @@ use crate::site::ip;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 struct Site {
-    node: Node,
+    node: CircuitNode,
     cards: Vec<(EtherSocket, Frames, Frames)>,
-    outputs: Vec<Output>,
+    outputs: Vec<CircuitOutput>,
 }
 
 impl Site {
     fn new(number: u8, sockets: Vec<EtherSocket>) -> Site {
         let card = |socket: &EtherSocket| Card {
-            address: Address(socket.address().0),
+            address: CardAddress(socket.address().0),
             packet_bytes: socket.mtu().unwrap(),
         };
-        let mut node = Node::new(Config {
+        let mut node = CircuitNode::new(CircuitConfig {
             identity: Ed25519KeyPair::from_seed_unchecked(&[number; 32]).unwrap(),
             secret: [number; 32],
             cards: sockets.iter().map(card).collect(),
-            trust: Trust::Anyone,
+            trust: PeerTrust::Anyone,
         })
         .unwrap();
         for _ in 0..4 {
@@ -55,7 +55,7 @@ impl Site {
         for (number, (socket, arrived, leaving)) in self.cards.iter_mut().enumerate() {
             let card = CardId(number as u8);
             socket.receive(arrived).unwrap();
-            arrived.each(|source, payload| self.node.receive(now, card, Address(source.0), payload));
+            arrived.each(|source, payload| self.node.receive(now, card, CardAddress(source.0), payload));
             loop {
                 if leaving.is_sent() {
                     leaving.clear();
@@ -77,7 +77,7 @@ impl Site {
 
     fn joined(&self) -> Option<GroupId> {
         self.outputs.iter().find_map(|output| match output {
-            Output::Joined { group, .. } => Some(*group),
+            CircuitOutput::Established { group, .. } => Some(*group),
             _ => None,
         })
     }
@@ -115,9 +115,9 @@ impl Pair {
 
     fn join(mut self) -> (Pair, [GroupId; 2]) {
         let far = self.sites[1].cards.iter().map(|(socket, ..)| socket.address());
-        let ways: Vec<Way> = far
+        let ways: Vec<NetworkPath> = far
             .enumerate()
-            .map(|(card, address)| Way { card: CardId(card as u8), remote: Address(address.0) })
+            .map(|(card, address)| NetworkPath { card: CardId(card as u8), remote: CardAddress(address.0) })
             .collect();
         let now = self.now();
         self.sites[0].node.dial(now, &ways, None).unwrap();
@@ -130,7 +130,7 @@ impl Pair {
     fn transfer(
         &mut self,
         groups: [GroupId; 2],
-        class: Class,
+        class: CircuitClass,
         bytes: usize,
         mut meanwhile: impl FnMut(usize),
     ) {
@@ -166,8 +166,8 @@ fn circuits_carry_data_over_a_cable_in_frames_of_its_mtu() {
         let sites =
             [0, 1].map(|at| Site::new(at as u8 + 1, vec![open(&hosts[at], &patch.device, ETHER_TYPE)]));
         let (mut pair, groups) = Pair { sites, started: Instant::now() }.join();
-        pair.transfer(groups, Class::Request, 100, |_| ());
-        pair.transfer(groups, Class::Bulk, 4 << 20, |_| ());
+        pair.transfer(groups, CircuitClass::Request, 100, |_| ());
+        pair.transfer(groups, CircuitClass::Bulk, 4 << 20, |_| ());
         let found = pair.sites[0].node.packet_bytes(groups[0]);
         assert_eq!(found.iter().map(|(_, bytes)| *bytes).collect::<Vec<_>>(), [mtu]);
     }
@@ -184,17 +184,17 @@ fn pulled_cable_loses_no_data_of_a_transfer() {
         Site::new(at as u8 + 1, sockets.collect())
     });
     let (mut pair, groups) = Pair { sites, started: Instant::now() }.join();
-    pair.transfer(groups, Class::Bulk, 1 << 20, |_| ());
-    assert_eq!(pair.sites[0].node.live_ways(groups[0]).len(), 2);
+    pair.transfer(groups, CircuitClass::Bulk, 1 << 20, |_| ());
+    assert_eq!(pair.sites[0].node.live_paths(groups[0]).len(), 2);
     let mut is_pulled = false;
-    pair.transfer(groups, Class::Bulk, 8 << 20, |read| {
+    pair.transfer(groups, CircuitClass::Bulk, 8 << 20, |read| {
         if read > 1 << 20 && !is_pulled {
             is_pulled = true;
             ip(&hosts[1], &format!("link set {} down", devices[0]));
         }
     });
     assert!(is_pulled);
-    pair.until(|[near, _]| near.node.live_ways(groups[0]).len() == 1);
+    pair.until(|[near, _]| near.node.live_paths(groups[0]).len() == 1);
     ip(&hosts[1], &format!("link set {} up", devices[0]));
-    pair.until(|[near, _]| near.node.live_ways(groups[0]).len() == 2);
+    pair.until(|[near, _]| near.node.live_paths(groups[0]).len() == 2);
 }
