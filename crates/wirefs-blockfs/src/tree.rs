@@ -6,7 +6,7 @@ use crate::replies::ForwardedReplies;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 use wirefs_blocks::affected::UnrequestedChange;
-use wirefs_blocks::id::TreeNodeId;
+use wirefs_blocks::id::WriterId;
 use wirefs_blocks::store::BlockStore;
 use wirefs_blocks::tree::{BlockTree, OpenFault, TreeOptions};
 use wirefs_op::message::attach::Watch;
@@ -27,7 +27,7 @@ pub struct BlockFsOptions {
     /// The budget of the block cache, in bytes. With 0, each operation retrieves all blocks that it needs.
     pub ram_bytes: usize,
     /// The node that writes blocks, if several nodes share the tree.
-    pub node: TreeNodeId,
+    pub node: WriterId,
     /// The user as which the tree acts, and the owner of the root directory of a new tree.
     pub uid: u32,
     /// The group as which the tree acts, and that of the root directory of a new tree.
@@ -37,7 +37,7 @@ pub struct BlockFsOptions {
 impl BlockFsOptions {
     /// The options of an unshared tree of root with a cache of 64 MiB.
     pub fn new(boot: BootId) -> BlockFsOptions {
-        BlockFsOptions { boot, ram_bytes: RAM_BYTES_USUAL, node: TreeNodeId(0), uid: 0, gid: 0 }
+        BlockFsOptions { boot, ram_bytes: RAM_BYTES_USUAL, node: WriterId(0), uid: 0, gid: 0 }
     }
 }
 

@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use crate::id::{BlockId, TreeNodeId};
+use crate::id::{BlockId, WriterId};
 use bytes::Bytes;
 use wirefs_op::{Kind, Timestamp};
 
@@ -163,7 +163,7 @@ impl Reader {
 
     pub(crate) fn id(&mut self, before: &mut u64) -> Result<BlockId, Corrupt> {
         let counter = before.wrapping_add(self.signed()? as u64);
-        let node = TreeNodeId(self.fitting()?);
+        let node = WriterId(self.fitting()?);
         let id = BlockId::new(counter, node).ok_or(self.corrupt("an invalid block id"))?;
         *before = counter;
         Ok(id)

@@ -8,9 +8,9 @@ const NODE_BITS: u32 = 16;
 /// The largest counter.
 const COUNTER_MAX: u64 = u64::MAX >> NODE_BITS;
 
-/// A node (machine) that writes blocks of a tree.
+/// A machine that writes blocks of a tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct TreeNodeId(pub u16);
+pub struct WriterId(pub u16);
 
 /// The id of a block: a Lamport counter in the high-order bits and the writing node in the low-order bits. A
 /// larger id is newer.
@@ -24,7 +24,7 @@ pub struct BlockId(u64);
 
 impl BlockId {
     /// Builds an id; `None` if the counter is 0 or too large.
-    pub fn new(counter: u64, node: TreeNodeId) -> Option<BlockId> {
+    pub fn new(counter: u64, node: WriterId) -> Option<BlockId> {
         (1..=COUNTER_MAX).contains(&counter).then(|| BlockId(counter << NODE_BITS | u64::from(node.0)))
     }
 
@@ -44,8 +44,8 @@ impl BlockId {
     }
 
     /// The node that wrote the block.
-    pub fn node(self) -> TreeNodeId {
-        TreeNodeId((self.0 & u64::from(u16::MAX)) as u16)
+    pub fn node(self) -> WriterId {
+        WriterId((self.0 & u64::from(u16::MAX)) as u16)
     }
 }
 
@@ -64,13 +64,13 @@ impl std::fmt::Display for BlockId {
 /// Allocates block ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IdAllocator {
-    node: TreeNodeId,
+    node: WriterId,
     counter: u64,
 }
 
 impl IdAllocator {
     /// Creates the allocator of a node that has observed no block.
-    pub fn new(node: TreeNodeId) -> IdAllocator {
+    pub fn new(node: WriterId) -> IdAllocator {
         IdAllocator { node, counter: 0 }
     }
 

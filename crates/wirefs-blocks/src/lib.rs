@@ -33,14 +33,14 @@
 //! Several threads may call it concurrently.
 //! ```
 //! use std::sync::Arc;
-//! use wirefs_blocks::id::TreeNodeId;
+//! use wirefs_blocks::id::WriterId;
 //! use wirefs_blocks::store::MemoryStore;
 //! use wirefs_blocks::tree::{BlockTree, TreeOptions};
 //! use wirefs_op::message::version::BootId;
 //! use wirefs_op::{Timestamp, TreePath};
 //!
 //! let store = Arc::new(MemoryStore::new(1400, 1000));
-//! let options = TreeOptions { ram_bytes: 0, node: TreeNodeId(0), boot: BootId(1), uid: 0, gid: 0 };
+//! let options = TreeOptions { ram_bytes: 0, node: WriterId(0), boot: BootId(1), uid: 0, gid: 0 };
 //! let tree = BlockTree::open(store, options, Box::new(|| Timestamp { secs: 1, nanos: 0 }))?;
 //! assert_eq!(tree.attach(1, &TreePath::root()).map(|attached| attached.is_read_only), Ok(false));
 //! tree.create_checkpoint(b"empty").unwrap();

@@ -31,7 +31,7 @@ use crate::cache::Cache;
 use crate::collect::Reaper;
 use crate::geometry::Geometry;
 use crate::halt::Halt;
-use crate::id::{IdAllocator, TreeNodeId};
+use crate::id::{IdAllocator, WriterId};
 use crate::key::Ino;
 use crate::limits::{READ_TRIES_MAX, ROUNDS_MAX};
 use crate::opens::Opens;
@@ -60,7 +60,7 @@ pub struct TreeOptions {
     /// The budget of the block cache, in bytes. With 0, each operation retrieves all blocks that it needs.
     pub ram_bytes: usize,
     /// The node that writes blocks.
-    pub node: TreeNodeId,
+    pub node: WriterId,
     /// The boot id reported to clients; it changes when unsynced writes may be lost. See [`BootId`].
     pub boot: BootId,
     /// The owner of the root directory of a new tree.

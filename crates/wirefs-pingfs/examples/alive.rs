@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use wirefs_blocks::id::{BlockId, TreeNodeId};
+use wirefs_blocks::id::{BlockId, WriterId};
 use wirefs_blocks::store::{BlockStore, Wanted};
 use wirefs_echo::Redundancy;
 use wirefs_pingfs::{EchoOptions, EchoStore};
@@ -64,7 +64,7 @@ fn main() -> Outcome<()> {
     options.buffer_bytes = usize::try_from(blocks * 4)? * charge_bytes(options.payload_bytes_max);
     let store = EchoStore::open(options)?;
     let bytes = store.payload_bytes();
-    let ids: Vec<BlockId> = (1..=blocks).filter_map(|counter| BlockId::new(counter, TreeNodeId(0))).collect();
+    let ids: Vec<BlockId> = (1..=blocks).filter_map(|counter| BlockId::new(counter, WriterId(0))).collect();
     let begun = Instant::now();
     for batch in ids.chunks(KEEP_BATCH) {
         let new: Vec<_> = batch.iter().map(|&id| (id, content(id.counter(), bytes))).collect();

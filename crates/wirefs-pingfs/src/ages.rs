@@ -45,10 +45,10 @@ impl BlockAges {
 mod tests {
     use super::*;
     use std::time::Duration;
-    use wirefs_blocks::id::TreeNodeId;
+    use wirefs_blocks::id::WriterId;
 
     fn id(counter: u64) -> BlockId {
-        BlockId::new(counter, TreeNodeId(0)).unwrap()
+        BlockId::new(counter, WriterId(0)).unwrap()
     }
 
     #[test]

@@ -19,12 +19,12 @@
 //!
 //! ```no_run
 //! use std::path::Path;
-//! use wirefs_blocks::id::{BlockId, TreeNodeId};
+//! use wirefs_blocks::id::{BlockId, WriterId};
 //! use wirefs_blocks::store::{BlockStore, Wanted};
 //! use wirefs_pingfs::{EchoOptions, EchoStore, save};
 //!
 //! let store = EchoStore::open(EchoOptions::new(vec!["192.0.2.1:0".parse()?]))?;
-//! let id = BlockId::new(1, TreeNodeId(0)).ok_or("a valid id")?;
+//! let id = BlockId::new(1, WriterId(0)).ok_or("a valid id")?;
 //! store.register(&[(id, "some block".into())])?;
 //! store.switch_root(id)?;
 //! store.retrieve(&Wanted::of([id]), &mut |id, block| println!("{id}: {block:?}"));

@@ -75,12 +75,12 @@ impl RecentBlocks {
 mod tests {
     use super::*;
     use std::time::Duration;
-    use wirefs_blocks::id::TreeNodeId;
+    use wirefs_blocks::id::WriterId;
 
     const BYTES_MAX: usize = 64_000;
 
     fn id(counter: u64) -> BlockId {
-        BlockId::new(counter, TreeNodeId(0)).unwrap()
+        BlockId::new(counter, WriterId(0)).unwrap()
     }
 
     #[test]

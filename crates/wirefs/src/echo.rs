@@ -17,7 +17,7 @@ use std::sync::{Arc, OnceLock};
 
 use anyhow::{Context, Result};
 use wirefs_blockfs::{BlockFs, BlockFsOptions};
-use wirefs_blocks::id::TreeNodeId;
+use wirefs_blocks::id::WriterId;
 use wirefs_blocks::store::BlockStore;
 use wirefs_cache::Mode;
 use wirefs_echo::Redundancy;
@@ -152,7 +152,7 @@ fn open(
     print_measurements(&store);
     let boot = boot_of_process();
     let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-    let node = TreeNodeId(nodes.as_ref().map_or(0, |nodes| nodes.node));
+    let node = WriterId(nodes.as_ref().map_or(0, |nodes| nodes.node));
     let tree_options = BlockFsOptions { uid, gid, ram_bytes, node, ..BlockFsOptions::new(boot) };
     let nodes =
         nodes.map(|nodes| ReplicatedStore::open(Arc::clone(&store), &nodes).map(Arc::new)).transpose()?;

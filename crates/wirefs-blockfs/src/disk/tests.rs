@@ -3,7 +3,7 @@ use crate::{BlockFs, BlockFsOptions};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use wirefs_blocks::id::TreeNodeId;
+use wirefs_blocks::id::WriterId;
 use wirefs_op::message::version::BootId;
 
 /// A directory that is removed after the test.
@@ -57,7 +57,7 @@ impl Drop for SmallDisk {
 }
 
 fn id(counter: u64) -> BlockId {
-    BlockId::new(counter, TreeNodeId(3)).unwrap()
+    BlockId::new(counter, WriterId(3)).unwrap()
 }
 
 fn block(number: u64) -> Bytes {

@@ -1,12 +1,12 @@
 use super::*;
-use wirefs_blocks::id::TreeNodeId;
+use wirefs_blocks::id::WriterId;
 
 fn secs(count: u64) -> Duration {
     Duration::from_secs(count)
 }
 
 fn block(counter: u64) -> Option<BlockId> {
-    BlockId::new(counter, TreeNodeId(0))
+    BlockId::new(counter, WriterId(0))
 }
 
 fn part(next: Option<BlockId>, lost: u64, has_delayed: bool) -> SweepResult {

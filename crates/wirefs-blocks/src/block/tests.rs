@@ -1,10 +1,10 @@
 use super::*;
-use crate::id::TreeNodeId;
+use crate::id::WriterId;
 use crate::key::Part;
 use proptest::prelude::*;
 
 fn id(counter: u64) -> BlockId {
-    BlockId::new(counter, TreeNodeId(1)).unwrap()
+    BlockId::new(counter, WriterId(1)).unwrap()
 }
 
 fn is(block: Block, text: &str) {

@@ -1,11 +1,11 @@
 use super::*;
 use crate::block::Item;
-use crate::id::TreeNodeId;
+use crate::id::WriterId;
 use crate::key::{Ino, Key};
 use bytes::Bytes;
 
 fn id(counter: u64) -> BlockId {
-    BlockId::new(counter, TreeNodeId(0)).unwrap()
+    BlockId::new(counter, WriterId(0)).unwrap()
 }
 
 fn link() -> Arc<Block> {

@@ -52,7 +52,7 @@ proptest! {
         signed in any::<i64>(),
         ids in prop::collection::vec((1_u64..1 << 48, any::<u16>()), 0..8),
     ) {
-        let ids: Vec<BlockId> = ids.into_iter().filter_map(|(counter, node)| BlockId::new(counter, TreeNodeId(node))).collect();
+        let ids: Vec<BlockId> = ids.into_iter().filter_map(|(counter, node)| BlockId::new(counter, WriterId(node))).collect();
         let bytes = written(|writer| {
             writer.number(number);
             writer.signed(signed);

@@ -1,5 +1,5 @@
 use super::*;
-use crate::id::TreeNodeId;
+use crate::id::WriterId;
 use crate::key::{Ino, Key};
 use crate::limits::{HEAD_ROOM_BYTES, RUN_PIECES};
 use bytes::Bytes;
@@ -32,7 +32,7 @@ fn head(body: Body) -> Head {
 }
 
 fn id(counter: u64) -> BlockId {
-    BlockId::new(counter, TreeNodeId(1)).unwrap()
+    BlockId::new(counter, WriterId(1)).unwrap()
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::cache::Cache;
-use crate::id::{IdAllocator, TreeNodeId};
+use crate::id::{IdAllocator, WriterId};
 use crate::key::{Ino, Part};
 use crate::map::rebuild::Rebuilt;
 use crate::store::Lost;
@@ -23,7 +23,7 @@ struct TreeFixture {
 
 impl TreeFixture {
     fn new() -> TreeFixture {
-        TreeFixture { blocks: BTreeMap::new(), ids: IdAllocator::new(TreeNodeId(0)), waits: 0 }
+        TreeFixture { blocks: BTreeMap::new(), ids: IdAllocator::new(WriterId(0)), waits: 0 }
     }
 
     /// Runs an operation with an empty cache.

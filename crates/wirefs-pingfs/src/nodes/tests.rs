@@ -47,7 +47,7 @@ fn committed_change_is_shown_after_its_call_timed_out() {
         let tree = Arc::new(Followed::default());
         let follower: Weak<Followed> = Arc::downgrade(&tree);
         store.follow(follower);
-        let root = BlockId::new(1, wirefs_blocks::id::TreeNodeId(1)).unwrap();
+        let root = BlockId::new(1, wirefs_blocks::id::WriterId(1)).unwrap();
         assert_eq!(store.begin(), Ok(None));
         store.register(&[(root, Bytes::from_static(b"block"))]).unwrap();
         assert_eq!(store.commit(root, &[]), Ok(true));
@@ -86,7 +86,7 @@ fn transaction_after_a_timeout_fails_soon_until_the_token_returns() {
 fn call_announces_its_wait_for_the_replica_lock() {
     static ANNOUNCED: AtomicUsize = AtomicUsize::new(0);
     type Call = fn(&ReplicatedStore);
-    let id = |counter| BlockId::new(counter, wirefs_blocks::id::TreeNodeId(1)).unwrap();
+    let id = |counter| BlockId::new(counter, wirefs_blocks::id::WriterId(1)).unwrap();
     let (root, block) = (id(1), Bytes::from_static(b"block"));
     let calls: [(&str, Call); 4] = [
         ("begin", |store| assert_eq!(store.begin(), Ok(None))),

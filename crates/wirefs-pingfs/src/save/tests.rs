@@ -1,9 +1,9 @@
 use super::*;
-use wirefs_blocks::id::TreeNodeId;
+use wirefs_blocks::id::WriterId;
 use wirefs_blocks::store::MemoryStore;
 
 fn id(counter: u64) -> BlockId {
-    BlockId::new(counter, TreeNodeId(3)).unwrap()
+    BlockId::new(counter, WriterId(3)).unwrap()
 }
 
 /// A directory that is removed at the end.

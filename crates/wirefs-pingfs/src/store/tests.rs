@@ -2,7 +2,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use bytes::Bytes;
-use wirefs_blocks::id::TreeNodeId;
+use wirefs_blocks::id::WriterId;
 use wirefs_blocks::store::{BlockStore, Wanted};
 use wirefs_lab::Lab;
 
@@ -21,7 +21,7 @@ fn quiet_store_is_woken_by_a_block_of_another_node() {
             std::thread::sleep(Duration::from_millis(20));
         }
         let rested = store.shared().lock().last_use;
-        assert!(store.accept(BlockId::new(1, TreeNodeId(2)).unwrap(), &Bytes::from_static(b"block")));
+        assert!(store.accept(BlockId::new(1, WriterId(2)).unwrap(), &Bytes::from_static(b"block")));
         assert!(store.shared().lock().last_use > rested);
     };
     host.run(wake).unwrap();
@@ -74,5 +74,5 @@ fn call_announces_its_wait_for_the_store_lock() {
 }
 
 fn id(counter: u64) -> BlockId {
-    BlockId::new(counter, TreeNodeId(0)).unwrap()
+    BlockId::new(counter, WriterId(0)).unwrap()
 }

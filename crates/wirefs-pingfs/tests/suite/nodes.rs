@@ -12,7 +12,7 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use wirefs_blocks::id::{BlockId, TreeNodeId};
+use wirefs_blocks::id::{BlockId, WriterId};
 use wirefs_blocks::store::BlockStore;
 use wirefs_blocks::transactions::RootFollower;
 use wirefs_blocks::tree::{BlockTree, TreeOptions};
@@ -43,7 +43,7 @@ fn join(host: &Host, link: &LinkHandle, node: u16, peer: Ipv4Addr) -> Arc<Replic
 }
 
 fn tree(store: &Arc<ReplicatedStore>, node: u16) -> Arc<BlockTree> {
-    let options = TreeOptions { ram_bytes: 0, node: TreeNodeId(node), boot: BootId(9), uid: 0, gid: 0 };
+    let options = TreeOptions { ram_bytes: 0, node: WriterId(node), boot: BootId(9), uid: 0, gid: 0 };
     let clock = Box::new(|| Timestamp { secs: 1_700_000_000, nanos: 5 });
     Arc::new(BlockTree::open(Arc::clone(store) as Arc<dyn BlockStore>, options, clock).unwrap())
 }

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use bytes::Bytes;
-use wirefs_blocks::id::{BlockId, TreeNodeId};
+use wirefs_blocks::id::{BlockId, WriterId};
 use wirefs_blocks::store::{BlockStore, Lost, Wanted};
 use wirefs_lab::Lab;
 use wirefs_pingfs::{EchoOptions, EchoStore};
@@ -35,7 +35,7 @@ pub(crate) fn open(hosts: &[SocketAddr], change: impl FnOnce(&mut EchoOptions)) 
 }
 
 pub(crate) fn id(counter: u64) -> BlockId {
-    BlockId::new(counter, TreeNodeId(0)).unwrap()
+    BlockId::new(counter, WriterId(0)).unwrap()
 }
 
 /// Returns the contents of a block, unique to its number.

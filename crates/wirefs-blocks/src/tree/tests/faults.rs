@@ -1,7 +1,7 @@
 //! Stores that fail during a change.
 
 use super::fixture::{TreeFixture, bytes, open};
-use crate::id::TreeNodeId;
+use crate::id::WriterId;
 use crate::store::{BlockStore, MemoryStore};
 use crate::tree::{BlockTree, OpenFault, TreeOptions};
 use std::sync::Arc;
@@ -77,7 +77,7 @@ fn change_after_a_store_fault_uses_new_ids() {
 }
 
 fn options() -> TreeOptions {
-    TreeOptions { ram_bytes: 0, node: TreeNodeId(1), boot: BootId(9), uid: 5, gid: 6 }
+    TreeOptions { ram_bytes: 0, node: WriterId(1), boot: BootId(9), uid: 5, gid: 6 }
 }
 
 fn clock() -> crate::tree::Clock {
@@ -106,7 +106,7 @@ fn new_tree_has_the_configured_owner() {
 #[test]
 fn blocks_of_other_nodes_are_not_deregistered() {
     let fixture = TreeFixture::new();
-    let foreign = crate::id::BlockId::new(1 << 30, TreeNodeId(2)).unwrap();
+    let foreign = crate::id::BlockId::new(1 << 30, WriterId(2)).unwrap();
     fixture.store.inner.register(&[(foreign, bytes(10, 1))]).unwrap();
     let tree = open(Arc::clone(&fixture.store), 0);
     assert!(fixture.store.all().contains(&foreign));

@@ -4,7 +4,7 @@ use crate::block::Block;
 use crate::block_set::BlockSet;
 use crate::cache::Cache;
 use crate::halt::Halt;
-use crate::id::{BlockId, TreeNodeId};
+use crate::id::{BlockId, WriterId};
 use crate::map::Map;
 use crate::store::{BlockStore, Lost, MemoryStore, Room, StoreFault, Wanted};
 use crate::tree::{BlockTree, CHECKPOINTS_NAME, ReplySink, RequestAborted, TreeOptions};
@@ -192,7 +192,7 @@ pub(super) fn bytes(len: usize, seed: u8) -> Bytes {
 pub(super) fn open(store: Arc<FaultyStore>, ram_bytes: usize) -> BlockTree {
     let now = AtomicI64::new(1_700_000_000);
     let clock = Box::new(move || Timestamp { secs: now.fetch_add(1, Ordering::Relaxed), nanos: 5 });
-    let options = TreeOptions { ram_bytes, node: TreeNodeId(1), boot: BootId(9), uid: 0, gid: 0 };
+    let options = TreeOptions { ram_bytes, node: WriterId(1), boot: BootId(9), uid: 0, gid: 0 };
     let tree = BlockTree::open(store, options, clock).unwrap();
     tree.attach(SESSION, &TreePath::root()).unwrap();
     tree

@@ -2,7 +2,7 @@
 
 use super::fixture::{FaultyStore, Meanwhile as During, PAYLOAD_BYTES};
 use crate::affected::UnrequestedChange;
-use crate::id::{BlockId, TreeNodeId};
+use crate::id::{BlockId, WriterId};
 use crate::key::{Ino, ROOT};
 use crate::reachability::missing_blocks;
 use crate::store::{BlockStore, Lost, MemoryStore, Room, StoreFault, Wanted};
@@ -20,7 +20,7 @@ use wirefs_op::{SetStat, Timestamp};
 /// The state that all trees share.
 struct Shared {
     blocks: FaultyStore,
-    followers: Mutex<BTreeMap<TreeNodeId, Weak<dyn RootFollower>>>,
+    followers: Mutex<BTreeMap<WriterId, Weak<dyn RootFollower>>>,
 }
 
 /// A callback during the next commit, which is then aborted.
@@ -28,7 +28,7 @@ type Meanwhile = Box<dyn FnOnce() + Send>;
 
 /// One tree's access to the shared state.
 struct SharedStore {
-    node: TreeNodeId,
+    node: WriterId,
     shared: Arc<Shared>,
     made: Mutex<Vec<BlockId>>,
     meanwhile: Mutex<Option<Meanwhile>>,
@@ -38,7 +38,7 @@ impl SharedStore {
     fn new(node: u16, shared: &Arc<Shared>) -> Arc<SharedStore> {
         let shared = Arc::clone(shared);
         Arc::new(SharedStore {
-            node: TreeNodeId(node),
+            node: WriterId(node),
             shared,
             made: Mutex::default(),
             meanwhile: Mutex::default(),
@@ -178,7 +178,7 @@ fn switch_to_waits_for_no_block() {
     let (one, two) = (tree(&SharedStore::new(1, &shared)), tree(&SharedStore::new(2, &shared)));
     let root = || shared.blocks.root().unwrap().unwrap();
     let before = root();
-    shared.followers.lock().unwrap().remove(&TreeNodeId(2));
+    shared.followers.lock().unwrap().remove(&WriterId(2));
     one.create_checkpoint(b"a").unwrap();
     let waits = two.statistics().waits;
     assert!(!two.switch_to(root()) && names(&two).is_empty(), "it was not prepared");
@@ -186,10 +186,7 @@ fn switch_to_waits_for_no_block() {
     assert_eq!(two.statistics().waits, waits);
     assert!(two.prepare(root()));
     let waits = two.statistics().waits;
-    assert!(
-        !two.switch_to(BlockId::new(u64::MAX >> 20, TreeNodeId(7)).unwrap()),
-        "another root was prepared"
-    );
+    assert!(!two.switch_to(BlockId::new(u64::MAX >> 20, WriterId(7)).unwrap()), "another root was prepared");
     assert!(two.switch_to(root()));
     assert_eq!((names(&two), two.statistics().waits), (names(&one), waits));
 }
