@@ -4,7 +4,7 @@ mod outdated;
 mod packing;
 mod single;
 
-use crate::names::NodeId;
+use crate::names::TreeNodeId;
 use crate::trust::{Known, Trust};
 use outdated::Outdated;
 use std::collections::BTreeMap;
@@ -142,8 +142,8 @@ impl Directory {
 /// The listings of all directories.
 #[derive(Debug)]
 pub struct Directories {
-    known: BTreeMap<NodeId, Directory>,
-    recent: BTreeMap<NodeId, Recent>,
+    known: BTreeMap<TreeNodeId, Directory>,
+    recent: BTreeMap<TreeNodeId, Recent>,
     outdated: Outdated,
     /// Names known singly, in directories that were not listed.
     singles: usize,
@@ -156,7 +156,7 @@ impl Directories {
     /// that was too much, nor when it alone is over the limit.
     pub fn store(
         &mut self,
-        dir: NodeId,
+        dir: TreeNodeId,
         mut entries: Vec<DirEntry>,
         known: Known,
         trust: &Trust,
@@ -183,7 +183,7 @@ impl Directories {
     }
 
     /// What may be believed of `name`.
-    pub fn find(&self, dir: NodeId, name: &[u8], trust: &Trust) -> Found {
+    pub fn find(&self, dir: TreeNodeId, name: &[u8], trust: &Trust) -> Found {
         let Some(directory) = self.known.get(&dir) else { return Found::Unknown };
         let Some(known) = directory.known(name).filter(|known| trust.believes(*known)) else {
             return Found::Unknown;
@@ -208,7 +208,7 @@ impl Directories {
     }
 
     /// The whole listing, if it may be believed, and as of when it is known.
-    pub fn snapshot(&mut self, dir: NodeId, trust: &Trust) -> Option<(Arc<Vec<DirEntry>>, Known)> {
+    pub fn snapshot(&mut self, dir: TreeNodeId, trust: &Trust) -> Option<(Arc<Vec<DirEntry>>, Known)> {
         let directory = self.known.get_mut(&dir)?;
         let known = directory.wholly_known().filter(|known| trust.believes(*known))?;
         let before = directory.listing.len();
@@ -218,17 +218,17 @@ impl Directories {
     }
 
     /// This client made `name` or changed what it is, by a request sent at `known.at` and answered at `now`.
-    pub fn added(&mut self, dir: NodeId, name: &[u8], stat: &Stat, known: Known, now: Time) {
+    pub fn added(&mut self, dir: TreeNodeId, name: &[u8], stat: &Stat, known: Known, now: Time) {
         self.patch(dir, name, Own { stat: Some(*stat), known, answered: now });
     }
 
     /// This client removed `name`, by a request sent at `known.at` and answered at `now`.
-    pub fn removed(&mut self, dir: NodeId, name: &[u8], known: Known, now: Time) {
+    pub fn removed(&mut self, dir: TreeNodeId, name: &[u8], known: Known, now: Time) {
         self.patch(dir, name, Own { stat: None, known, answered: now });
     }
 
     /// An entry's attributes changed by this client's doing, sent at `sent`; the listing, if there is one, is to say so.
-    pub fn touched(&mut self, dir: NodeId, name: &[u8], stat: &Stat, sent: Time) {
+    pub fn touched(&mut self, dir: TreeNodeId, name: &[u8], stat: &Stat, sent: Time) {
         let recent = self.recent.get_mut(&dir).and_then(|recent| recent.names.get_mut(name));
         if let Some(recent) = recent.and_then(|own| own.stat.as_mut()).filter(|recent| recent.id == stat.id) {
             *recent = *stat;
@@ -245,7 +245,7 @@ impl Directories {
     }
 
     /// The object that this client made as `name` is known by the number `file` from now on.
-    pub fn identified(&mut self, dir: NodeId, name: &[u8], made: FileId, file: FileId) {
+    pub fn identified(&mut self, dir: TreeNodeId, name: &[u8], made: FileId, file: FileId) {
         let recent = self.recent.get_mut(&dir).and_then(|recent| recent.names.get_mut(name));
         if let Some(stat) = recent.and_then(|own| own.stat.as_mut()).filter(|stat| stat.id == made) {
             stat.id = file;
@@ -259,7 +259,7 @@ impl Directories {
     }
 
     /// The server said what `name` is; a listing from before is to say so too. Without a listing, what is leased is remembered alone.
-    pub fn found(&mut self, dir: NodeId, name: &[u8], stat: Option<&Stat>, known: Known, trust: &Trust) {
+    pub fn found(&mut self, dir: TreeNodeId, name: &[u8], stat: Option<&Stat>, known: Known, trust: &Trust) {
         if self.is_changed_since(dir, name, known.at) {
             return;
         }
@@ -288,7 +288,7 @@ impl Directories {
         }
     }
 
-    fn patch(&mut self, dir: NodeId, name: &[u8], own: Own) {
+    fn patch(&mut self, dir: TreeNodeId, name: &[u8], own: Own) {
         let recent = self.recent.entry(dir).or_default();
         recent.last = own.answered;
         if recent.names.len() >= RECENT_MAX {
@@ -317,7 +317,7 @@ impl Directories {
     }
 
     /// Whether the directory is known to have nothing in it, as far as that may be believed.
-    pub fn is_known_empty(&self, dir: NodeId) -> bool {
+    pub fn is_known_empty(&self, dir: TreeNodeId) -> bool {
         self.known.get(&dir).is_some_and(|directory| {
             let is_gone = |entry: &DirEntry| matches!(directory.patches.get(&entry.name), Some(None));
             directory.known.is_some()
@@ -327,24 +327,24 @@ impl Directories {
     }
 
     /// Whether this client may have changed what `name` is since `at`: what was asked for then may not know of it.
-    pub fn is_changed_since(&self, dir: NodeId, name: &[u8], at: Time) -> bool {
+    pub fn is_changed_since(&self, dir: TreeNodeId, name: &[u8], at: Time) -> bool {
         self.recent.get(&dir).is_some_and(|recent| {
             at <= recent.complete_since || recent.names.get(name).is_some_and(|own| at <= own.answered)
         })
     }
 
     /// Whether this client may have changed any name in the directory since `at`.
-    pub fn has_changed_since(&self, dir: NodeId, at: Time) -> bool {
+    pub fn has_changed_since(&self, dir: TreeNodeId, at: Time) -> bool {
         self.recent.get(&dir).is_some_and(|recent| at <= recent.last)
     }
 
     /// Whether what `name` is was told by an answer to something that was asked for after `at`.
-    pub fn is_known_after(&self, dir: NodeId, name: &[u8], at: Time) -> bool {
+    pub fn is_known_after(&self, dir: TreeNodeId, name: &[u8], at: Time) -> bool {
         self.known.get(&dir).and_then(|known| known.known(name)).is_some_and(|known| at < known.at)
     }
 
     /// This client changed names in the directory at `at`, and nobody said what they are now.
-    pub fn changed(&mut self, dir: NodeId, at: Time) {
+    pub fn changed(&mut self, dir: TreeNodeId, at: Time) {
         let recent = self.recent.entry(dir).or_default();
         recent.last = at;
         recent.complete_since = at;
@@ -353,7 +353,7 @@ impl Directories {
     }
 
     /// What `name` is was taken back.
-    pub fn doubt_name(&mut self, dir: NodeId, name: &[u8]) {
+    pub fn doubt_name(&mut self, dir: TreeNodeId, name: &[u8]) {
         if let Some(own) = self.recent.get_mut(&dir).and_then(|recent| recent.names.get_mut(name)) {
             own.known.leased = false;
         }
@@ -373,7 +373,7 @@ impl Directories {
     }
 
     /// No longer believes what is known of a directory's names.
-    pub fn doubt(&mut self, dir: NodeId) {
+    pub fn doubt(&mut self, dir: TreeNodeId) {
         for own in self.recent.get_mut(&dir).into_iter().flat_map(|recent| recent.names.values_mut()) {
             own.known.leased = false;
         }
@@ -390,13 +390,13 @@ impl Directories {
     }
 
     /// Whether the listing may be believed.
-    pub fn is_fresh(&self, dir: NodeId, trust: &Trust) -> bool {
+    pub fn is_fresh(&self, dir: TreeNodeId, trust: &Trust) -> bool {
         let known = self.known.get(&dir).and_then(Directory::wholly_known);
         known.is_some_and(|known| trust.believes(known))
     }
 
     /// How long the listing is, in entries, and as of when it is known.
-    pub fn extent(&self, dir: NodeId) -> Option<(usize, Known)> {
+    pub fn extent(&self, dir: TreeNodeId) -> Option<(usize, Known)> {
         let directory = self.known.get(&dir)?;
         Some((directory.listing.len(), directory.wholly_known()?))
     }
@@ -408,28 +408,28 @@ impl Directories {
     }
 
     /// Drops what can no longer be believed, and what is known of directories that nobody asks for any more.
-    pub fn expire(&mut self, trust: &Trust, is_there: impl Fn(NodeId) -> bool) {
+    pub fn expire(&mut self, trust: &Trust, is_there: impl Fn(TreeNodeId) -> bool) {
         let may_count = |known: Known| trust.holds(known) || trust.believes(known);
         let is_of_use = |directory: &Directory| match directory.known {
             Some(known) => may_count(known),
             None => directory.singly.values().flatten().any(|known| may_count(*known)),
         };
         let old = self.known.iter().filter(|(dir, directory)| !is_there(**dir) || !is_of_use(directory));
-        let old: Vec<NodeId> = old.map(|(dir, _)| *dir).collect();
+        let old: Vec<TreeNodeId> = old.map(|(dir, _)| *dir).collect();
         for dir in old {
             self.drop_listing(dir);
         }
         self.recent.retain(|_, recent| trust.now < recent.last + RECENT_FOR);
     }
 
-    fn drop_listing(&mut self, dir: NodeId) {
+    fn drop_listing(&mut self, dir: TreeNodeId) {
         if let Some(known) = self.known.remove(&dir) {
             self.entries = self.entries.saturating_sub(known.listing.len());
             self.singles = self.singles.saturating_sub(known.singles());
         }
     }
 
-    fn shrink(&mut self, keep: NodeId) {
+    fn shrink(&mut self, keep: TreeNodeId) {
         while self.entries > self.entries_max {
             let others = self.known.iter().filter(|(dir, _)| **dir != keep);
             let oldest = others.min_by_key(|(_, directory)| directory.known.map(|known| known.at));

@@ -22,7 +22,7 @@ pub use directories::{Directories, Found};
 pub use long_listing::{LongListing, Page};
 pub use meter::Meter;
 pub use mode::{Fetch, Mode, Publish, Validate};
-pub use names::{Names, Node, NodeId, ROOT};
+pub use names::{Names, Node, TreeNodeId, ROOT};
 pub use piece::{PIECE_BYTES, Piece};
 pub use ranges::Ranges;
 pub use read_ahead::ReadAhead;

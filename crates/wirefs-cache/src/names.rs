@@ -15,10 +15,10 @@ use wirefs_op::{FileId, Stat, Time};
 
 /// A file as the front end names it. 1 is the root; numbers are never reused while the mount lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct NodeId(pub u64);
+pub struct TreeNodeId(pub u64);
 
 /// The root of the mount.
-pub const ROOT: NodeId = NodeId(1);
+pub const ROOT: TreeNodeId = TreeNodeId(1);
 
 /// One object.
 #[derive(Clone, Debug)]
@@ -39,9 +39,9 @@ pub struct Node {
     lookups: u64,
     /// What else holds it: open handles, requests under way.
     holds: u32,
-    links: BTreeSet<(NodeId, Vec<u8>)>,
+    links: BTreeSet<(TreeNodeId, Vec<u8>)>,
     /// The name that it was last seen by: of several, others may be gone at the server.
-    latest: Option<(NodeId, Vec<u8>)>,
+    latest: Option<(TreeNodeId, Vec<u8>)>,
 }
 
 impl Node {
@@ -80,7 +80,7 @@ impl Node {
         self.is_used
     }
 
-    fn link(&self) -> Option<&(NodeId, Vec<u8>)> {
+    fn link(&self) -> Option<&(TreeNodeId, Vec<u8>)> {
         self.latest.as_ref().or_else(|| self.links.first())
     }
 
@@ -93,9 +93,9 @@ impl Node {
 /// All nodes, by number, by identity and by name.
 #[derive(Debug)]
 pub struct Names {
-    nodes: BTreeMap<NodeId, Node>,
-    by_file: BTreeMap<FileId, NodeId>,
-    by_name: BTreeMap<NodeId, BTreeMap<Vec<u8>, NodeId>>,
+    nodes: BTreeMap<TreeNodeId, Node>,
+    by_file: BTreeMap<FileId, TreeNodeId>,
+    by_name: BTreeMap<TreeNodeId, BTreeMap<Vec<u8>, TreeNodeId>>,
     gone: Gone,
     absent: Absent,
     /// When this client last changed anything.
@@ -122,12 +122,12 @@ impl Names {
     }
 
     /// The node with this number.
-    pub fn node(&self, id: NodeId) -> Option<&Node> {
+    pub fn node(&self, id: TreeNodeId) -> Option<&Node> {
         self.nodes.get(&id)
     }
 
     /// The node with this number, to change.
-    pub fn node_mut(&mut self, id: NodeId) -> Option<&mut Node> {
+    pub fn node_mut(&mut self, id: TreeNodeId) -> Option<&mut Node> {
         self.nodes.get_mut(&id)
     }
 
@@ -142,7 +142,7 @@ impl Names {
     }
 
     /// The node that this object is, if it has one.
-    pub fn of_file(&self, file: FileId) -> Option<NodeId> {
+    pub fn of_file(&self, file: FileId) -> Option<TreeNodeId> {
         self.by_file.get(&file).copied()
     }
 
@@ -150,7 +150,7 @@ impl Names {
     /// own change or before what is known do not.
     ///
     /// A new node lives until [`Names::forget`] or [`Names::release`] finds nothing holding it.
-    pub fn learn(&mut self, stat: &Stat, known: Known, trust: &Trust) -> (NodeId, bool) {
+    pub fn learn(&mut self, stat: &Stat, known: Known, trust: &Trust) -> (TreeNodeId, bool) {
         if let Some(id) = self.of_file(stat.id)
             && let Some(node) = self.nodes.get_mut(&id)
             && node.stat.kind == stat.kind
@@ -165,7 +165,7 @@ impl Names {
             }
             return (id, counts);
         }
-        let id = NodeId(self.next);
+        let id = TreeNodeId(self.next);
         self.next += 1;
         let node = Node::new(Stat { leased: known.leased, ..*stat }, known);
         let mut node = Node { heard_at: trust.now, ..node };
@@ -177,7 +177,7 @@ impl Names {
 
     /// Takes in the attributes that a change made by this client left behind. The change was sent at `known.at` and its
     /// reply came at `now`; in between, the server may have answered others from before it.
-    pub fn changed(&mut self, id: NodeId, stat: Option<&Stat>, known: Known, now: Time) {
+    pub fn changed(&mut self, id: TreeNodeId, stat: Option<&Stat>, known: Known, now: Time) {
         if let Some(node) = self.nodes.get_mut(&id)
             && now >= node.changed_at
         {
@@ -193,7 +193,7 @@ impl Names {
     }
 
     /// This client is about to change the node: what was asked for before does not count.
-    pub fn changing(&mut self, id: NodeId, now: Time) {
+    pub fn changing(&mut self, id: TreeNodeId, now: Time) {
         if let Some(node) = self.nodes.get_mut(&id) {
             node.changed_at = now;
             self.changed_at = self.changed_at.max(now);
@@ -202,7 +202,7 @@ impl Names {
 
     /// The server granted a lock on the object: of all that was asked for before, only the attributes that came with the grant count, and
     /// those only if this client did not change the object after it asked for the lock. Returns whether they count.
-    pub fn locked(&mut self, id: NodeId, granted: Option<(&Stat, Known)>, now: Time) -> bool {
+    pub fn locked(&mut self, id: TreeNodeId, granted: Option<(&Stat, Known)>, now: Time) -> bool {
         let Some(node) = self.nodes.get_mut(&id) else { return false };
         let granted = granted.filter(|(_, known)| known.at >= node.changed_at);
         node.known = granted.map(|(_, known)| known);
@@ -215,12 +215,12 @@ impl Names {
     }
 
     /// Whether the reply to an own change of the object that was sent at `at` comes too late to say what the object is.
-    pub fn is_overtaken(&self, id: NodeId, at: Time) -> bool {
+    pub fn is_overtaken(&self, id: TreeNodeId, at: Time) -> bool {
         self.nodes.get(&id).is_some_and(|node| at < node.effect_at)
     }
 
     /// No longer believes the node's attributes.
-    pub fn doubt(&mut self, id: NodeId) {
+    pub fn doubt(&mut self, id: TreeNodeId) {
         if let Some(node) = self.nodes.get_mut(&id) {
             node.known = None;
         }
@@ -257,28 +257,28 @@ impl Names {
     }
 
     /// The kernel made use of the node: what told it of the node has arrived there.
-    pub fn used(&mut self, id: NodeId) {
+    pub fn used(&mut self, id: TreeNodeId) {
         if let Some(node) = self.nodes.get_mut(&id) {
             node.is_used = true;
         }
     }
 
     /// All nodes that the kernel may hold.
-    pub fn held_by_kernel(&self) -> impl Iterator<Item = NodeId> {
+    pub fn held_by_kernel(&self) -> impl Iterator<Item = TreeNodeId> {
         self.nodes.iter().filter(|(_, node)| node.is_held_by_kernel()).map(|(id, _)| *id)
     }
 
     /// The nodes from there on, by age, that the kernel holds and nothing else does: files of all kinds, no directories.
-    pub fn idle_files(&self, from: (Bound<NodeId>, Bound<NodeId>)) -> impl Iterator<Item = NodeId> {
+    pub fn idle_files(&self, from: (Bound<TreeNodeId>, Bound<TreeNodeId>)) -> impl Iterator<Item = TreeNodeId> {
         let is_idle =
             |node: &Node| node.lookups > 0 && node.holds == 0 && node.stat.kind != wirefs_op::Kind::Directory;
         self.nodes.range(from).filter(move |(_, node)| is_idle(node)).map(|(id, _)| *id)
     }
 
     /// The names in `parent` that the kernel may hold as something that is there.
-    pub fn told_names(&self, parent: NodeId) -> impl Iterator<Item = &[u8]> {
+    pub fn told_names(&self, parent: TreeNodeId) -> impl Iterator<Item = &[u8]> {
         let names = self.by_name.get(&parent).into_iter().flatten();
-        let is_held = |node: &NodeId| self.nodes.get(node).is_some_and(Node::is_held_by_kernel);
+        let is_held = |node: &TreeNodeId| self.nodes.get(node).is_some_and(Node::is_held_by_kernel);
         names.filter(move |(_, node)| is_held(node)).map(|(name, _)| name.as_slice())
     }
 
@@ -289,22 +289,22 @@ impl Names {
 
     /// Notes that the kernel is to be told for ever that `name` is not in `parent`; false when that would be too much to
     /// remember.
-    pub fn tell_absent(&mut self, parent: NodeId, name: &[u8]) -> bool {
+    pub fn tell_absent(&mut self, parent: TreeNodeId, name: &[u8]) -> bool {
         self.absent.tell(parent, name)
     }
 
     /// Whether the kernel may hold that `name` is not in `parent`; it will be told to forget it.
-    pub fn untell_absent(&mut self, parent: NodeId, name: &[u8]) -> bool {
+    pub fn untell_absent(&mut self, parent: TreeNodeId, name: &[u8]) -> bool {
         self.absent.untell(parent, name)
     }
 
     /// The names of which the kernel may hold that they are not in `parent`; it will be told to forget them.
-    pub fn untell_all_absent(&mut self, parent: NodeId) -> BTreeSet<Vec<u8>> {
+    pub fn untell_all_absent(&mut self, parent: TreeNodeId) -> BTreeSet<Vec<u8>> {
         self.absent.untell_all(parent)
     }
 
     /// The directories of which the kernel may hold that names are not in them.
-    pub fn with_absent_names(&self) -> Vec<NodeId> {
+    pub fn with_absent_names(&self) -> Vec<TreeNodeId> {
         self.absent.directories()
     }
 
@@ -319,7 +319,7 @@ impl Names {
     }
 
     /// Counts a lookup that the kernel was told.
-    pub fn count(&mut self, id: NodeId) {
+    pub fn count(&mut self, id: TreeNodeId) {
         if let Some(node) = self.nodes.get_mut(&id) {
             node.lookups += 1;
             node.is_used = false;
@@ -327,7 +327,7 @@ impl Names {
     }
 
     /// The kernel gives back `count` lookups.
-    pub fn forget(&mut self, id: NodeId, count: u64) {
+    pub fn forget(&mut self, id: TreeNodeId, count: u64) {
         if let Some(node) = self.nodes.get_mut(&id) {
             node.lookups = node.lookups.saturating_sub(count);
             // The kernel let it go, and an answer that brings it back is on its way.
@@ -337,14 +337,14 @@ impl Names {
     }
 
     /// Keeps the node alive until [`Names::release`].
-    pub fn hold(&mut self, id: NodeId) {
+    pub fn hold(&mut self, id: TreeNodeId) {
         if let Some(node) = self.nodes.get_mut(&id) {
             node.holds += 1;
         }
     }
 
     /// Ends a hold.
-    pub fn release(&mut self, id: NodeId) {
+    pub fn release(&mut self, id: TreeNodeId) {
         if let Some(node) = self.nodes.get_mut(&id) {
             node.holds = node.holds.saturating_sub(1);
         }
@@ -352,7 +352,7 @@ impl Names {
     }
 
     /// Drops a node that nothing holds, such as one just learned for a lookup that nobody waits for any more.
-    pub fn drop_if_free(&mut self, id: NodeId) {
+    pub fn drop_if_free(&mut self, id: TreeNodeId) {
         let free = self.nodes.get(&id).is_some_and(|node| node.lookups == 0 && node.holds == 0);
         if !free || id == ROOT {
             return;

@@ -25,7 +25,7 @@ use crate::trim::{self, Trim};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
-use wirefs_cache::{Directories, Known, Meter, Mode, Names, NodeId, Piece, Shelf};
+use wirefs_cache::{Directories, Known, Meter, Mode, Names, TreeNodeId, Piece, Shelf};
 use wirefs_op::message::attach::Leases as Terms;
 use wirefs_op::message::find::FindMode;
 use wirefs_op::message::get::GotMode;
@@ -138,7 +138,7 @@ pub enum Output {
     /// frame: so the driver must not let it wait for long.
     SendAfter(Frame),
     /// Have the kernel let go of a node that nobody uses, by all its names, when nothing else is to be done. Nothing waits for it.
-    LetGo(NodeId, Vec<(NodeId, Vec<u8>)>),
+    LetGo(TreeNodeId, Vec<(TreeNodeId, Vec<u8>)>),
     /// Look for a piece of contents on disk, then tell [`Client::loaded`]. Comes only where there is a store.
     Load(Piece),
     /// Keep a piece of contents on disk. The same.
@@ -150,7 +150,7 @@ pub enum Output {
     AnswerDropped(Invalidate, CallId, Answer),
     /// Once every call that reads this directory now has been answered and has taken the answer in, say so with this number by
     /// [`Client::readers_passed`]. Nothing waits for that.
-    AwaitReaders(NodeId, u64),
+    AwaitReaders(TreeNodeId, u64),
     /// Answer this call once the local disk has all that the journal was told so far.
     AnswerJournaled(CallId, Answer),
     /// The server's disk has all changes below this number: the journal needs them no more.
@@ -215,7 +215,7 @@ pub struct Client {
     calls: BTreeSet<CallId>,
     abandoned: BTreeSet<CallId>,
     /// The directories in which calls change names, that the kernel may have gathered listings of.
-    changing: BTreeMap<CallId, [Option<NodeId>; 2]>,
+    changing: BTreeMap<CallId, [Option<TreeNodeId>; 2]>,
     outputs: VecDeque<Output>,
 }
 
@@ -486,7 +486,7 @@ impl Client {
         &mut self,
         id: CallId,
         answer: Answer,
-        node: NodeId,
+        node: TreeNodeId,
         may_have_fallen: bool,
     ) {
         if !may_have_fallen {
@@ -596,7 +596,7 @@ impl Client {
     }
 
     /// Takes in attributes: of names, and of the contents that they vouch for.
-    pub(crate) fn learn(&mut self, stat: &Stat, known: Known) -> NodeId {
+    pub(crate) fn learn(&mut self, stat: &Stat, known: Known) -> TreeNodeId {
         match self.names.of_file(stat.id) {
             // INVARIANT: while own writes are under way, what the server says is older than what the caller knows.
             Some(node) if self.files.is_writing(node) => node,

@@ -4,7 +4,7 @@ use crate::core::{Attachment, Client, Lane, Output};
 use crate::operation::Pending;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use wirefs_cache::{Known, Mode, NodeId, Trust};
+use wirefs_cache::{Known, Mode, TreeNodeId, Trust};
 use wirefs_lease::{Forgetting, Holder, Serial};
 use wirefs_op::message::attach::{Leases as Terms, Watch};
 use wirefs_op::message::ping::Tping;
@@ -23,7 +23,7 @@ pub(crate) struct Leases {
     /// Recalls that were answered.
     pub(crate) recalls: u64,
     /// Recalls that are answered once an fd of the file is here.
-    pub(crate) acquiring: BTreeMap<NodeId, Vec<Serial>>,
+    pub(crate) acquiring: BTreeMap<TreeNodeId, Vec<Serial>>,
     /// Recalls that wait for fds: how many each.
     pub(crate) waiting: BTreeMap<Serial, (Forgetting, usize)>,
 }
@@ -114,7 +114,7 @@ impl Client {
     }
 
     /// Whether a name was taken back since a request was sent at `sent`.
-    pub(crate) fn is_name_taken_back(&self, dir: NodeId, name: &[u8], sent: Time) -> bool {
+    pub(crate) fn is_name_taken_back(&self, dir: TreeNodeId, name: &[u8], sent: Time) -> bool {
         let id = self.names.node(dir).map(|dir| dir.stat.id);
         let is_overtaken =
             |holder: &Holder| id.is_none_or(|id: FileId| holder.is_name_overtaken(id, name, sent));
@@ -123,14 +123,14 @@ impl Client {
 
     /// As of when a name is known of which the reply to a request sent at `sent` tells, with a lease on the directory if
     /// `leased`.
-    pub(crate) fn known_name(&mut self, dir: NodeId, name: &[u8], leased: bool, sent: Time) -> Known {
+    pub(crate) fn known_name(&mut self, dir: TreeNodeId, name: &[u8], leased: bool, sent: Time) -> Known {
         let leased = leased && self.leases.are_agreed() && !self.is_name_taken_back(dir, name, sent);
         self.leases.holds_any |= leased;
         Known { at: sent, leased }
     }
 
     /// Of these entries of a listing asked for at `sent`, what the taken-back names among them mean is not leased either.
-    pub(crate) fn take_back(&self, dir: NodeId, entries: &mut [DirEntry], sent: Time) {
+    pub(crate) fn take_back(&self, dir: TreeNodeId, entries: &mut [DirEntry], sent: Time) {
         let id = self.names.node(dir).map(|dir| dir.stat.id);
         let Some((holder, id)) = self.leases.holder.as_ref().zip(id) else { return };
         for entry in entries.iter_mut().filter(|entry| entry.stat.leased) {
@@ -139,7 +139,7 @@ impl Client {
     }
 
     /// The same of a name that this client changed, where the reply tells what the directory is then.
-    pub(crate) fn known_own(&mut self, dir: NodeId, name: &[u8], stat: Option<&Stat>, sent: Time) -> Known {
+    pub(crate) fn known_own(&mut self, dir: TreeNodeId, name: &[u8], stat: Option<&Stat>, sent: Time) -> Known {
         self.known_name(dir, name, stat.is_some_and(|stat| stat.leased), sent)
     }
 

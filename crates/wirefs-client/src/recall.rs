@@ -5,7 +5,7 @@ use crate::core::{Client, Output};
 use crate::operation::{lock, open};
 use bytes::Bytes;
 use std::collections::BTreeSet;
-use wirefs_cache::{NodeId, ROOT};
+use wirefs_cache::{TreeNodeId, ROOT};
 use wirefs_lease::{Forgetting, Item, Serial};
 use wirefs_op::message::recall::{OWN, RecallItem, Rrecall, Trecalled};
 use wirefs_op::message::target::NOFD;
@@ -17,8 +17,8 @@ const WAITING_MAX: usize = 4096;
 /// What the kernel is to forget.
 #[derive(Default)]
 struct Forgotten {
-    names: BTreeSet<(NodeId, Vec<u8>)>,
-    nodes: BTreeSet<NodeId>,
+    names: BTreeSet<(TreeNodeId, Vec<u8>)>,
+    nodes: BTreeSet<TreeNodeId>,
 }
 
 impl Client {
@@ -33,7 +33,7 @@ impl Client {
         let mut items: Vec<Item> = recall.items.iter().map(item).collect();
         let meant =
             recall.items.iter().filter(|item| item.name.is_some()).filter_map(|item| self.meant_by(item));
-        let meant: BTreeSet<NodeId> = meant.collect();
+        let meant: BTreeSet<TreeNodeId> = meant.collect();
         items.extend(
             meant.iter().filter_map(|node| self.names.node(*node)).map(|known| Item::whole(known.stat.id)),
         );
@@ -51,13 +51,13 @@ impl Client {
         for node in meant {
             self.forget_meant(node, &mut forgotten);
         }
-        let nodes: Vec<NodeId> = recall.items.iter().filter_map(|item| self.meant_by(item)).collect();
+        let nodes: Vec<TreeNodeId> = recall.items.iter().filter_map(|item| self.meant_by(item)).collect();
         if recall.serial & OWN == 0 {
             lock::changed_at_server(self, &nodes);
         }
         self.forget_in_kernel(forgotten);
         let wanted = if recall.items.is_empty() { self.files.without_fd() } else { self.about_to_go(&nodes) };
-        let wanted: BTreeSet<NodeId> = wanted.into_iter().collect();
+        let wanted: BTreeSet<TreeNodeId> = wanted.into_iter().collect();
         let asked = wanted.into_iter().filter(|node| self.asks_fd(*node, serial)).count();
         if asked == 0 {
             self.answer_recall(forgetting);
@@ -67,7 +67,7 @@ impl Client {
     }
 
     /// The node that an item is about.
-    fn meant_by(&self, item: &RecallItem) -> Option<NodeId> {
+    fn meant_by(&self, item: &RecallItem) -> Option<TreeNodeId> {
         let node = self.names.of_file(item.id)?;
         match &item.name {
             Some(name) => self.names.child(node, name),
@@ -104,7 +104,7 @@ impl Client {
     }
 
     /// Forgets what a recalled name means: who watches a directory hears of what is in it by its names alone.
-    fn forget_meant(&mut self, node: NodeId, forgotten: &mut Forgotten) {
+    fn forget_meant(&mut self, node: TreeNodeId, forgotten: &mut Forgotten) {
         let Some(known) = self.names.node(node) else { return };
         let (id, is_held) = (known.stat.id, known.is_held_by_kernel());
         self.names.doubt_file(id);
@@ -115,7 +115,7 @@ impl Client {
         }
     }
 
-    fn tell_of_name(&mut self, dir: NodeId, name: &[u8], forgotten: &mut Forgotten) {
+    fn tell_of_name(&mut self, dir: TreeNodeId, name: &[u8], forgotten: &mut Forgotten) {
         let child = self.names.child(dir, name).and_then(|child| self.names.node(child));
         let is_told = child.is_some_and(|child| child.is_held_by_kernel());
         if self.names.untell_absent(dir, name) || is_told {
@@ -123,7 +123,7 @@ impl Client {
         }
     }
 
-    fn tell_of_all_names(&mut self, dir: NodeId, forgotten: &mut Forgotten) {
+    fn tell_of_all_names(&mut self, dir: TreeNodeId, forgotten: &mut Forgotten) {
         forgotten.names.extend(self.names.told_names(dir).map(|name| (dir, name.to_vec())));
         forgotten.names.extend(self.names.untell_all_absent(dir).into_iter().map(|name| (dir, name)));
     }
@@ -142,7 +142,7 @@ impl Client {
     }
 
     /// Tells the kernel to forget what a name means.
-    pub(crate) fn invalidate_name(&mut self, parent: NodeId, name: Vec<u8>) {
+    pub(crate) fn invalidate_name(&mut self, parent: TreeNodeId, name: Vec<u8>) {
         let meant = self.names.child(parent, &name).and_then(|child| self.names.node(child));
         let is_directory = meant.is_some_and(|meant| meant.stat.kind == Kind::Directory);
         self.invalidate(Invalidate::Entry { parent, name, is_directory });
@@ -158,7 +158,7 @@ impl Client {
                 self.invalidate_name(dir, name);
             }
         }
-        let nodes: Vec<NodeId> = self.names.held_by_kernel().collect();
+        let nodes: Vec<TreeNodeId> = self.names.held_by_kernel().collect();
         for node in &nodes {
             let names: Vec<Vec<u8>> = self.names.told_names(*node).map(<[u8]>::to_vec).collect();
             for name in names {
@@ -171,13 +171,13 @@ impl Client {
     }
 
     /// The open files that go by their names alone, of which those or one on the way to them may be about to change.
-    fn about_to_go(&self, recalled: &[NodeId]) -> Vec<NodeId> {
+    fn about_to_go(&self, recalled: &[TreeNodeId]) -> Vec<TreeNodeId> {
         let mut without = self.files.without_fd();
         without.retain(|node| recalled.iter().any(|recalled| self.is_reached_through(*node, *recalled)));
         without
     }
 
-    fn is_reached_through(&self, node: NodeId, recalled: NodeId) -> bool {
+    fn is_reached_through(&self, node: TreeNodeId, recalled: TreeNodeId) -> bool {
         let mut at = node;
         while at != recalled && at != ROOT {
             let parent = self.names.parent(at);
@@ -187,13 +187,13 @@ impl Client {
             at = parent;
         }
         let is_directory =
-            |node: NodeId| self.names.node(node).is_some_and(|known| known.stat.kind == Kind::Directory);
+            |node: TreeNodeId| self.names.node(node).is_some_and(|known| known.stat.kind == Kind::Directory);
         at == recalled && (at == node || is_directory(at))
     }
 
     /// Asks for an fd of an open file that has none, before it is out of reach; false when that is not possible, or the answer to the
     /// recall must not wait for it: it goes behind own changes, and these may wait for who waits for the answer.
-    fn asks_fd(&mut self, node: NodeId, serial: Serial) -> bool {
+    fn asks_fd(&mut self, node: TreeNodeId, serial: Serial) -> bool {
         if self.leases.waiting.len() >= WAITING_MAX || self.files.fd_for(node, None) != NOFD {
             return false;
         }
@@ -208,7 +208,7 @@ impl Client {
     }
 
     /// The fd that was asked for is here, or cannot be had.
-    pub(crate) fn fd_acquired(&mut self, node: NodeId) {
+    pub(crate) fn fd_acquired(&mut self, node: TreeNodeId) {
         for serial in self.leases.acquiring.remove(&node).unwrap_or_default() {
             let Some((forgetting, left)) = self.leases.waiting.get_mut(&serial) else { continue };
             *left -= 1;

@@ -13,7 +13,7 @@
 use crate::core::Client;
 use crate::operation::Pending;
 use bytes::Bytes;
-use wirefs_cache::{Known, Node, NodeId, Packed};
+use wirefs_cache::{Known, Node, TreeNodeId, Packed};
 use wirefs_op::message::ping::Tping;
 use wirefs_op::{FileId, Kind, Request, Stat, Time};
 
@@ -53,7 +53,7 @@ impl Client {
     }
 
     /// What is known of a directory's names is put aside, be it that the kernel is about to forget it. Tells whether anything was.
-    pub(crate) fn shelve(&mut self, node: NodeId) -> bool {
+    pub(crate) fn shelve(&mut self, node: TreeNodeId) -> bool {
         let Some(stat) = self.names.node(node).map(|known| known.stat) else { return false };
         // A reply that is still to come to a caller who is gone may tell of an own change. What is ahead of the server may have names in
         // it that the server does not know yet.
@@ -83,7 +83,7 @@ impl Client {
     }
 
     /// A node is used: what was put aside of a directory's names is taken back.
-    pub(crate) fn unshelve(&mut self, node: NodeId) {
+    pub(crate) fn unshelve(&mut self, node: TreeNodeId) {
         if self.shelf.is_empty() {
             return;
         }
@@ -99,7 +99,7 @@ impl Client {
     }
 
     /// Whether a directory's listing is known and believed, be it packed.
-    pub(crate) fn is_listed(&self, node: NodeId) -> bool {
+    pub(crate) fn is_listed(&self, node: TreeNodeId) -> bool {
         let trust = self.trust();
         let is_packed = |known: &Node| self.shelf.has_whole(known.stat.id, &trust);
         self.directories.is_fresh(node, &trust) || self.names.node(node).is_some_and(is_packed)

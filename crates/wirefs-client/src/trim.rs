@@ -11,7 +11,7 @@ use crate::core::{Client, Output};
 use std::ops::Bound;
 use std::time::Duration;
 use wirefs_cache::shelf::SHELF_BYTES_MAX;
-use wirefs_cache::{Directories, Known, Names, NodeId, ROOT, Shelf};
+use wirefs_cache::{Directories, Known, Names, TreeNodeId, ROOT, Shelf};
 use wirefs_op::{Stat, Time};
 
 /// Nodes known at once, beyond which the kernel is told to forget. One takes about 1 KiB with its names.
@@ -48,9 +48,9 @@ pub(crate) struct Trim {
     /// Before that, they are not even then: few of them could be packed.
     next_try: Time,
     /// The directory whose listing a call took off the shelf last.
-    pub(crate) taken: Option<NodeId>,
+    pub(crate) taken: Option<TreeNodeId>,
     /// The last node that was to go.
-    last: NodeId,
+    last: TreeNodeId,
     /// Memory of the process's receive buffers that holds nothing any more and cannot be given back yet, in bytes.
     unused: usize,
 }
@@ -193,7 +193,7 @@ impl Client {
     fn forget_oldest(&mut self) {
         let surplus = self.names.len().saturating_sub(self.trim.nodes_max / 4 * 3);
         let behind = (Bound::Excluded(self.trim.last), Bound::Unbounded);
-        let oldest: Vec<NodeId> = self.names.idle_files(behind).take(surplus.min(NAMES_AT_ONCE)).collect();
+        let oldest: Vec<TreeNodeId> = self.names.idle_files(behind).take(surplus.min(NAMES_AT_ONCE)).collect();
         self.trim.last = oldest.last().copied().unwrap_or(ROOT);
         for node in oldest {
             let names = self.names.links(node);

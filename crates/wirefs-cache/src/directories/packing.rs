@@ -3,7 +3,7 @@
 use super::outdated::Outdated;
 use super::{Directories, Directory, ENTRIES_MAX};
 use crate::long_listing::ENTRY_BYTES;
-use crate::names::NodeId;
+use crate::names::TreeNodeId;
 use crate::shelf::Packed;
 use crate::trust::{Known, Trust};
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ impl Directories {
     /// beyond it. None when nothing is.
     pub fn pack(
         &mut self,
-        dir: NodeId,
+        dir: TreeNodeId,
         stat: &Stat,
         trust: &Trust,
         fresh: impl Fn(&Stat) -> Option<Stat>,
@@ -50,7 +50,7 @@ impl Directories {
     }
 
     /// Takes back what was packed, where nothing is known of the directory's names.
-    pub fn unpack(&mut self, dir: NodeId, packed: &Packed, trust: &Trust) {
+    pub fn unpack(&mut self, dir: TreeNodeId, packed: &Packed, trust: &Trust) {
         let known = packed.known();
         if self.known.contains_key(&dir) || !trust.holds(known) {
             return;
@@ -69,7 +69,7 @@ impl Directories {
     }
 
     /// Whether something is known of a directory's names.
-    pub fn is_known(&self, dir: NodeId) -> bool {
+    pub fn is_known(&self, dir: TreeNodeId) -> bool {
         self.known.contains_key(&dir)
     }
 
@@ -101,12 +101,12 @@ impl Directories {
     }
 
     /// Whether this is what is known of a directory's names, so that it counts already.
-    pub fn counts(&self, dir: NodeId, listing: &Arc<Vec<DirEntry>>) -> bool {
+    pub fn counts(&self, dir: TreeNodeId, listing: &Arc<Vec<DirEntry>>) -> bool {
         self.known.get(&dir).is_some_and(|directory| Arc::ptr_eq(&directory.listing, listing))
     }
 
     /// The directories that were listed, the oldest listing first.
-    pub fn by_age(&self) -> Vec<NodeId> {
+    pub fn by_age(&self) -> Vec<TreeNodeId> {
         let listed = self.known.iter().filter_map(|(dir, directory)| Some((directory.known?.at, *dir)));
         let mut listed: Vec<_> = listed.collect();
         listed.sort_unstable();
@@ -114,12 +114,12 @@ impl Directories {
     }
 
     /// Forgets what is known of a directory's names; what this client changed of late is remembered.
-    pub fn forget(&mut self, dir: NodeId) {
+    pub fn forget(&mut self, dir: TreeNodeId) {
         self.drop_listing(dir);
     }
 
     /// The directories of which something is known.
-    pub fn known(&self) -> Vec<NodeId> {
+    pub fn known(&self) -> Vec<TreeNodeId> {
         self.known.keys().copied().collect()
     }
 }

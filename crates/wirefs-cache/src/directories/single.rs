@@ -1,7 +1,7 @@
 //! Names that are known singly, in directories that were not listed: no more of them than is of use.
 
 use super::{Directories, Directory};
-use crate::names::NodeId;
+use crate::names::TreeNodeId;
 use std::sync::Arc;
 
 impl Directories {
@@ -11,7 +11,7 @@ impl Directories {
     }
 
     /// A name of the directory is about to be known, be it listed or not.
-    pub(super) fn make_room(&mut self, dir: NodeId) {
+    pub(super) fn make_room(&mut self, dir: TreeNodeId) {
         if self.known.get(&dir).is_some_and(|directory| directory.known.is_some()) {
             return;
         }

@@ -252,7 +252,7 @@ fn single_names_of_many_directories_are_bounded_together() {
     let singles_max = dirs.singles_max();
     for dir in 0..3 * singles_max as u64 / 64 {
         for name in 0..64u8 {
-            dirs.found(NodeId(dir), &[name], None, LEASED, &leases(60));
+            dirs.found(TreeNodeId(dir), &[name], None, LEASED, &leases(60));
         }
     }
     let known: usize = dirs.known.values().map(|directory| directory.singly.len()).sum();

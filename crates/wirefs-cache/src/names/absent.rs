@@ -1,6 +1,6 @@
 //! Names of which the kernel was told for ever that they are not there: it must be told when they are.
 
-use crate::names::NodeId;
+use crate::names::TreeNodeId;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Such names in one directory, at most. Programs that search ask for a few hundred each.
@@ -11,7 +11,7 @@ const IN_ALL_MAX: usize = 131_072;
 /// All such names.
 #[derive(Debug)]
 pub(super) struct Absent {
-    by_directory: BTreeMap<NodeId, BTreeSet<Vec<u8>>>,
+    by_directory: BTreeMap<TreeNodeId, BTreeSet<Vec<u8>>>,
     count: usize,
     most: usize,
 }
@@ -29,7 +29,7 @@ impl Absent {
     }
 
     /// False when that is too much to remember.
-    pub(super) fn tell(&mut self, parent: NodeId, name: &[u8]) -> bool {
+    pub(super) fn tell(&mut self, parent: TreeNodeId, name: &[u8]) -> bool {
         let told = self.by_directory.get(&parent);
         if told.is_some_and(|told| told.contains(name)) {
             return true;
@@ -43,7 +43,7 @@ impl Absent {
     }
 
     /// Whether it was told of.
-    pub(super) fn untell(&mut self, parent: NodeId, name: &[u8]) -> bool {
+    pub(super) fn untell(&mut self, parent: TreeNodeId, name: &[u8]) -> bool {
         let Some(told) = self.by_directory.get_mut(&parent) else { return false };
         let was_told = told.remove(name);
         if told.is_empty() {
@@ -54,7 +54,7 @@ impl Absent {
     }
 
     /// All that were told of in one directory.
-    pub(super) fn untell_all(&mut self, parent: NodeId) -> BTreeSet<Vec<u8>> {
+    pub(super) fn untell_all(&mut self, parent: TreeNodeId) -> BTreeSet<Vec<u8>> {
         let told = self.by_directory.remove(&parent).unwrap_or_default();
         self.count -= told.len();
         told
@@ -65,7 +65,7 @@ impl Absent {
         self.count
     }
 
-    pub(super) fn directories(&self) -> Vec<NodeId> {
+    pub(super) fn directories(&self) -> Vec<TreeNodeId> {
         self.by_directory.keys().copied().collect()
     }
 }

@@ -1,6 +1,6 @@
 //! Which names lead to which nodes.
 
-use super::{Names, Node, NodeId, ROOT};
+use super::{Names, Node, TreeNodeId, ROOT};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use wirefs_op::TreePath;
@@ -10,7 +10,7 @@ const DEPTH_MAX: usize = wirefs_op::limits::PATH_BYTES_MAX / 2;
 
 impl Names {
     /// Records that `name` in `parent` is `node`.
-    pub fn link(&mut self, parent: NodeId, name: &[u8], node: NodeId) {
+    pub fn link(&mut self, parent: TreeNodeId, name: &[u8], node: TreeNodeId) {
         if self.child(parent, name) == Some(node) {
             if let Some(entry) = self.nodes.get_mut(&node).filter(|entry| entry.links.len() > 1) {
                 entry.latest = Some((parent, name.to_vec()));
@@ -41,7 +41,7 @@ impl Names {
     /// have moved one of them, or the server lies. The way down from `node` is forgotten.
     ///
     /// INVARIANT: who goes up from node to parent comes to the root.
-    fn cut_circle(&mut self, dir: NodeId, node: NodeId) {
+    fn cut_circle(&mut self, dir: TreeNodeId, node: TreeNodeId) {
         let mut at = dir;
         while at != ROOT {
             let above = self.parent(at);
@@ -56,7 +56,7 @@ impl Names {
     }
 
     /// Records that there is no `name` in `parent` any more; tells which node it was.
-    pub fn unlink(&mut self, parent: NodeId, name: &[u8]) -> Option<NodeId> {
+    pub fn unlink(&mut self, parent: TreeNodeId, name: &[u8]) -> Option<TreeNodeId> {
         let node = Self::drop_name(&mut self.by_name, parent, name)?;
         self.name_bytes -= name.len();
         if let Some(entry) = self.nodes.get_mut(&node) {
@@ -70,10 +70,10 @@ impl Names {
     }
 
     pub(super) fn drop_name(
-        by_name: &mut BTreeMap<NodeId, BTreeMap<Vec<u8>, NodeId>>,
-        parent: NodeId,
+        by_name: &mut BTreeMap<TreeNodeId, BTreeMap<Vec<u8>, TreeNodeId>>,
+        parent: TreeNodeId,
         name: &[u8],
-    ) -> Option<NodeId> {
+    ) -> Option<TreeNodeId> {
         let names = by_name.get_mut(&parent)?;
         let node = names.remove(name);
         if names.is_empty() {
@@ -83,12 +83,12 @@ impl Names {
     }
 
     /// The node that `name` in `parent` was last known to be.
-    pub fn child(&self, parent: NodeId, name: &[u8]) -> Option<NodeId> {
+    pub fn child(&self, parent: TreeNodeId, name: &[u8]) -> Option<TreeNodeId> {
         self.by_name.get(&parent)?.get(name).copied()
     }
 
     /// Records a rename; with `exchange` the two change places.
-    pub fn rename(&mut self, from: (NodeId, &[u8]), to: (NodeId, &[u8]), exchange: bool) {
+    pub fn rename(&mut self, from: (TreeNodeId, &[u8]), to: (TreeNodeId, &[u8]), exchange: bool) {
         let moved = self.unlink(from.0, from.1);
         let replaced = self.unlink(to.0, to.1);
         if let Some(moved) = moved {
@@ -100,7 +100,7 @@ impl Names {
     }
 
     /// Where the node is, by one of its names; `None` when no name of it is known, or one of an ancestor's.
-    pub fn path(&self, id: NodeId) -> Option<TreePath> {
+    pub fn path(&self, id: TreeNodeId) -> Option<TreePath> {
         let mut names: Vec<&[u8]> = Vec::new();
         let mut at = id;
         while at != ROOT {
@@ -115,21 +115,21 @@ impl Names {
     }
 
     /// The directories in `parent` whose names come after `name`, at most `count`, as far as they are known.
-    pub fn directories_after(&self, parent: NodeId, name: &[u8], count: usize) -> Vec<NodeId> {
+    pub fn directories_after(&self, parent: TreeNodeId, name: &[u8], count: usize) -> Vec<TreeNodeId> {
         let Some(names) = self.by_name.get(&parent) else { return Vec::new() };
         let after = names.range::<[u8], _>((Bound::Excluded(name), Bound::Unbounded)).map(|(_, node)| *node);
         let is_directory =
-            |id: &NodeId| self.nodes.get(id).is_some_and(|node| node.stat.kind == wirefs_op::Kind::Directory);
+            |id: &TreeNodeId| self.nodes.get(id).is_some_and(|node| node.stat.kind == wirefs_op::Kind::Directory);
         after.filter(is_directory).take(count).collect()
     }
 
     /// The names that the node is known by.
-    pub fn links(&self, id: NodeId) -> Vec<(NodeId, Vec<u8>)> {
+    pub fn links(&self, id: TreeNodeId) -> Vec<(TreeNodeId, Vec<u8>)> {
         self.nodes.get(&id).map(|node| node.links.iter().cloned().collect()).unwrap_or_default()
     }
 
     /// The directory that holds the node; the root holds itself.
-    pub fn parent(&self, id: NodeId) -> NodeId {
+    pub fn parent(&self, id: TreeNodeId) -> TreeNodeId {
         let link = self.nodes.get(&id).and_then(Node::link);
         link.map_or(ROOT, |(parent, _)| *parent)
     }

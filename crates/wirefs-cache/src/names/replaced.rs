@@ -1,12 +1,12 @@
 //! Files that were replaced by own doing, and go on to be the same file for those who work with them here.
 
-use crate::names::{Names, NodeId};
+use crate::names::{Names, TreeNodeId};
 use crate::trust::Known;
 use wirefs_op::{FileId, Stat, Time};
 
 impl Names {
     /// Another object has taken the place of the node's, by a change of this client that was answered at `now`: it is the node's now.
-    pub fn replaced(&mut self, id: NodeId, stat: &Stat, known: Known, now: Time) {
+    pub fn replaced(&mut self, id: TreeNodeId, stat: &Stat, known: Known, now: Time) {
         let Some(node) = self.nodes.get_mut(&id) else { return };
         if self.by_file.get(&node.stat.id) == Some(&id) {
             self.by_file.remove(&node.stat.id);
@@ -19,7 +19,7 @@ impl Names {
     }
 
     /// The node's object, which this client has made, is known by this number from now on.
-    pub fn identified(&mut self, id: NodeId, file: FileId) {
+    pub fn identified(&mut self, id: TreeNodeId, file: FileId) {
         let Some(node) = self.nodes.get_mut(&id) else { return };
         if self.by_file.get(&node.stat.id) == Some(&id) {
             self.by_file.remove(&node.stat.id);

@@ -17,11 +17,11 @@ fn trust(now: u64) -> Trust {
     Trust::within(Time(now), Duration::from_nanos(5))
 }
 
-fn learn(names: &mut Names, stat: &Stat, at: u64) -> NodeId {
+fn learn(names: &mut Names, stat: &Stat, at: u64) -> TreeNodeId {
     names.learn(stat, Known::since(Time(at)), &trust(at)).0
 }
 
-fn tree() -> (Names, NodeId, NodeId) {
+fn tree() -> (Names, TreeNodeId, TreeNodeId) {
     let mut names = Names::new(stat(1, Kind::Directory), Known::since(Time(0)));
     let dir = learn(&mut names, &stat(2, Kind::Directory), 1);
     names.link(ROOT, b"dir", dir);

@@ -4,7 +4,7 @@ use crate::call::{Answer, CallId, Handle, Invalidate};
 use crate::core::Client;
 use crate::operation::{Pending, as_opened, session};
 use std::time::Duration;
-use wirefs_cache::{Known, NodeId, ROOT};
+use wirefs_cache::{Known, TreeNodeId, ROOT};
 use wirefs_op::message::get::{GetMode, Rget, Tget};
 use wirefs_op::message::put::{PutMode, Rput, Tput};
 use wirefs_op::wire::Data;
@@ -13,13 +13,13 @@ use wirefs_op::{Errno, Kind, Request, SetStat, Stat, Time};
 #[derive(Clone, Debug)]
 pub(crate) struct Getting {
     pub(crate) call: CallId,
-    pub(crate) node: NodeId,
+    pub(crate) node: TreeNodeId,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct Setting {
     pub(crate) call: CallId,
-    pub(crate) node: NodeId,
+    pub(crate) node: TreeNodeId,
     size: Option<u64>,
 }
 
@@ -28,7 +28,7 @@ pub(crate) struct Setting {
 pub(crate) fn get(
     client: &mut Client,
     call: CallId,
-    node: NodeId,
+    node: TreeNodeId,
     handle: Option<Handle>,
 ) -> Result<(), Errno> {
     let is_own =
@@ -60,7 +60,7 @@ pub(crate) fn get(
 
 /// A directory that was removed here, and that a program still has open, has no fd at the server to ask by; nothing can
 /// change it any more.
-fn of_removed_directory(client: &mut Client, call: CallId, node: NodeId) -> Option<()> {
+fn of_removed_directory(client: &mut Client, call: CallId, node: TreeNodeId) -> Option<()> {
     let known =
         client.names.node(node).filter(|known| known.stat.kind == Kind::Directory && !known.is_named())?;
     let stat = client.present(&Stat { nlink: 0, ..known.stat });
@@ -101,7 +101,7 @@ pub(crate) fn got(client: &mut Client, getting: Getting, sent: Time, got: Rget) 
 pub(crate) fn set(
     client: &mut Client,
     call: CallId,
-    node: NodeId,
+    node: TreeNodeId,
     handle: Option<Handle>,
     set: SetStat,
     kill_privileges: bool,
@@ -165,7 +165,7 @@ pub(crate) fn not_set(client: &mut Client, setting: Setting, errno: Errno) {
 /// between: then the kernel is being told to forget the file.
 pub(crate) fn took_effect(
     client: &mut Client,
-    node: NodeId,
+    node: TreeNodeId,
     before: Option<u64>,
     stat: Option<&Stat>,
     sent: Time,
@@ -210,7 +210,7 @@ pub(crate) fn took_effect(
 
 /// Takes in what an own change of a node left behind as far as its attributes go: those of a directory in which a name changed, or of
 /// what lost one, of which nobody says what they are.
-pub(crate) fn changed(client: &mut Client, node: NodeId, stat: Option<&Stat>, sent: Time) {
+pub(crate) fn changed(client: &mut Client, node: TreeNodeId, stat: Option<&Stat>, sent: Time) {
     let as_of = stat.map_or(Known::since(sent), |stat| client.known(stat, sent));
     let is_further = client.files.is_ahead(node) && !client.ahead.foresees;
     client.names.changed(node, stat, as_of, client.now);
@@ -224,13 +224,13 @@ pub(crate) fn changed(client: &mut Client, node: NodeId, stat: Option<&Stat>, se
 }
 
 /// The listings that name a node say what it is since an own change.
-fn tell_listings(client: &mut Client, node: NodeId, sent: Time) {
+fn tell_listings(client: &mut Client, node: TreeNodeId, sent: Time) {
     let Some(known) = client.names.node(node) else { return };
     let stat = Stat { leased: known.known.is_some_and(|known| known.leased), ..known.stat };
     let links = client.names.links(node);
     // A name that is not known here may be in a listing nevertheless.
     let others = stat.kind != Kind::Directory && stat.nlink as usize > links.len();
-    let is_shelved = |(dir, _): &(NodeId, Vec<u8>)| !client.directories.is_known(*dir);
+    let is_shelved = |(dir, _): &(TreeNodeId, Vec<u8>)| !client.directories.is_known(*dir);
     if others || links.is_empty() || (!client.shelf.is_empty() && links.iter().any(is_shelved)) {
         client.directories.outdate(stat.id, client.now);
     }
@@ -241,7 +241,7 @@ fn tell_listings(client: &mut Client, node: NodeId, sent: Time) {
 
 /// What a failure of a request that named a node means for its caller: a node that is no longer where it was is
 /// `Stale`, upon which the kernel looks the path up again.
-pub(crate) fn gone(client: &mut Client, node: NodeId, errno: Errno) -> Errno {
+pub(crate) fn gone(client: &mut Client, node: TreeNodeId, errno: Errno) -> Errno {
     match errno {
         Errno::NotFound | Errno::Stale | Errno::NotDirectory => {
             client.names.doubt(node);
@@ -258,7 +258,7 @@ pub(crate) fn gone(client: &mut Client, node: NodeId, errno: Errno) -> Errno {
 
 /// The same of a request that named something in the directory `dir`. Any directory on the way to it may be another one, and the kernel
 /// looks the path up only once more, so each is asked for again.
-pub(crate) fn gone_above(client: &mut Client, dir: NodeId, errno: Errno) -> Errno {
+pub(crate) fn gone_above(client: &mut Client, dir: TreeNodeId, errno: Errno) -> Errno {
     if errno != Errno::Stale {
         return errno;
     }
@@ -275,7 +275,7 @@ pub(crate) fn gone_above(client: &mut Client, dir: NodeId, errno: Errno) -> Errn
 }
 
 /// Answers a call whose node is gone.
-pub(crate) fn fail_gone(client: &mut Client, call: CallId, node: NodeId, errno: Errno) {
+pub(crate) fn fail_gone(client: &mut Client, call: CallId, node: TreeNodeId, errno: Errno) {
     let errno = gone(client, node, errno);
     client.fail(call, errno);
 }

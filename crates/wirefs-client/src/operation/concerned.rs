@@ -4,25 +4,25 @@
 use crate::call::Invalidate;
 use crate::core::Client;
 use crate::operation::Pending;
-use wirefs_cache::NodeId;
+use wirefs_cache::TreeNodeId;
 use wirefs_op::message::put::PutMode;
 use wirefs_op::{Errno, Request};
 
 /// Names and nodes that a change is about.
 #[derive(Debug, Default)]
 pub(crate) struct Concerned {
-    pub(crate) names: Vec<(NodeId, Vec<u8>)>,
-    pub(crate) nodes: Vec<NodeId>,
+    pub(crate) names: Vec<(TreeNodeId, Vec<u8>)>,
+    pub(crate) nodes: Vec<TreeNodeId>,
 }
 
 impl Concerned {
     /// One node's attributes or contents.
-    pub(crate) fn node(node: NodeId) -> Concerned {
+    pub(crate) fn node(node: TreeNodeId) -> Concerned {
         Concerned { names: Vec::new(), nodes: vec![node] }
     }
 
     /// Names, and what they are.
-    pub(crate) fn names(names: Vec<(NodeId, Vec<u8>)>) -> Concerned {
+    pub(crate) fn names(names: Vec<(TreeNodeId, Vec<u8>)>) -> Concerned {
         Concerned { names, nodes: Vec::new() }
     }
 }

@@ -11,7 +11,7 @@ pub(crate) use misses::Misses;
 use packing::pack;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use wirefs_cache::{Known, LongListing, NodeId};
+use wirefs_cache::{Known, LongListing, TreeNodeId};
 use wirefs_op::listing::entries;
 use wirefs_op::message::flush::Tflush;
 use wirefs_op::message::get::{GetMode, GotMode, Rget, Tget};
@@ -48,7 +48,7 @@ impl Opening {
 /// A listing under way.
 #[derive(Clone, Debug)]
 pub(crate) struct Listing {
-    node: NodeId,
+    node: TreeNodeId,
     /// The open directory that it is for; `None`: fetched for the sake of lookups.
     handle: Option<Handle>,
     /// Who waits for its beginning, and since when.
@@ -65,7 +65,7 @@ pub(crate) struct Listing {
 }
 
 impl Listing {
-    fn of(node: NodeId) -> Listing {
+    fn of(node: TreeNodeId) -> Listing {
         Listing {
             node,
             handle: None,
@@ -101,7 +101,7 @@ impl Listing {
 }
 
 /// Counts a name that had to be asked for; from the second on, its directory's listing is worth having.
-pub(crate) fn note_miss(client: &mut Client, dir: NodeId) {
+pub(crate) fn note_miss(client: &mut Client, dir: TreeNodeId) {
     if !client.config.mode.fetch.is_ahead() || !client.may_fetch_ahead() {
         return;
     }
@@ -112,7 +112,7 @@ pub(crate) fn note_miss(client: &mut Client, dir: NodeId) {
 }
 
 /// Fetches a listing that nobody waits for.
-fn ask_unasked(client: &mut Client, dir: NodeId, bytes_max: u32) {
+fn ask_unasked(client: &mut Client, dir: TreeNodeId, bytes_max: u32) {
     if let Ok(target) = client.target(dir, None) {
         let mode = GetMode::DATA.and(GetMode::STAT);
         let get = Tget { target, mode, nmsgs: 0, offset: 0, count: bytes_max };
@@ -121,7 +121,7 @@ fn ask_unasked(client: &mut Client, dir: NodeId, bytes_max: u32) {
 }
 
 /// A directory is being worked in: a short listing is asked for again before it is too old, so that nobody waits for it.
-pub(crate) fn renew(client: &mut Client, dir: NodeId) {
+pub(crate) fn renew(client: &mut Client, dir: TreeNodeId) {
     let Some((entries, known)) = client.directories.extent(dir) else { return };
     let window = client.config.mode.window();
     let is_old = client.now.since(known.at) * 2 >= window;
@@ -135,7 +135,7 @@ pub(crate) fn renew(client: &mut Client, dir: NodeId) {
 }
 
 /// Takes the listing for who wants one that is on its way already, if it was asked for within the window, or may turn out to be leased.
-fn join(client: &mut Client, opening: Opening, node: NodeId) -> bool {
+fn join(client: &mut Client, opening: Opening, node: TreeNodeId) -> bool {
     let is_free = |pending: &Pending| {
         matches!(pending, Pending::List(listing)
             if listing.node == node && listing.handle.is_none() && listing.opening.is_none())
@@ -157,7 +157,7 @@ fn join(client: &mut Client, opening: Opening, node: NodeId) -> bool {
 
 /// # Cost
 /// 0 round trips when the listing is known and valid, else 1.
-pub(crate) fn open(client: &mut Client, opening: Opening, node: NodeId) -> Result<(), Errno> {
+pub(crate) fn open(client: &mut Client, opening: Opening, node: TreeNodeId) -> Result<(), Errno> {
     if open_known(client, opening, node) {
         client.counters.name_hits += 1;
     } else {
@@ -172,7 +172,7 @@ pub(crate) fn open(client: &mut Client, opening: Opening, node: NodeId) -> Resul
 }
 
 /// Opens a directory whose listing is known; false when it is not.
-fn open_known(client: &mut Client, opening: Opening, node: NodeId) -> bool {
+fn open_known(client: &mut Client, opening: Opening, node: TreeNodeId) -> bool {
     let trust = client.trust();
     let Some((entries, listed)) = client.directories.snapshot(node, &trust) else { return false };
     client.used_ahead(node);
@@ -197,7 +197,7 @@ fn opened_with(client: &mut Client, opened: OpenDirectory) -> Handle {
     client.files.directory_opened(opened)
 }
 
-fn begun(node: NodeId, entries: Arc<Vec<DirEntry>>, listed: Known, taken_at: Time) -> OpenDirectory {
+fn begun(node: TreeNodeId, entries: Arc<Vec<DirEntry>>, listed: Known, taken_at: Time) -> OpenDirectory {
     OpenDirectory {
         node,
         entries: entries.into(),
@@ -214,7 +214,7 @@ fn begun(node: NodeId, entries: Arc<Vec<DirEntry>>, listed: Known, taken_at: Tim
 
 fn ask(
     client: &mut Client,
-    node: NodeId,
+    node: TreeNodeId,
     handle: Option<Handle>,
     opening: Option<(Opening, Time)>,
 ) -> Result<(), Errno> {
@@ -337,13 +337,13 @@ fn listed(client: &mut Client, listing: &Listing, sent: Time) -> Known {
 }
 
 /// Remembers the listing of a directory that this client has just made.
-pub(crate) fn store_made(client: &mut Client, dir: NodeId, known: Known) {
+pub(crate) fn store_made(client: &mut Client, dir: TreeNodeId, known: Known) {
     client.directories.store(dir, Vec::new(), known, &client.trust());
     client.directory_listed(dir);
 }
 
 /// Remembers a listing. Of objects that this client changed since it was asked for, it may tell what was before.
-pub(crate) fn store(client: &mut Client, dir: NodeId, mut entries: Vec<DirEntry>, known: Known) {
+pub(crate) fn store(client: &mut Client, dir: TreeNodeId, mut entries: Vec<DirEntry>, known: Known) {
     client.note_listed(dir);
     for entry in &mut entries {
         match client.names.changed_since(entry.stat.id, known.at) {
@@ -358,7 +358,7 @@ pub(crate) fn store(client: &mut Client, dir: NodeId, mut entries: Vec<DirEntry>
 }
 
 /// The listing of a directory came by another way than was asked: those who wait for it go on.
-pub(crate) fn serve_openings(client: &mut Client, dir: NodeId) {
+pub(crate) fn serve_openings(client: &mut Client, dir: TreeNodeId) {
     let waits = |pending: &Pending| {
         matches!(pending, Pending::List(listing)
             if listing.node == dir && listing.opening.is_some() && listing.gathered.is_empty())
@@ -390,7 +390,7 @@ pub(crate) fn failed(client: &mut Client, listing: Listing, errno: Errno) {
 
 pub(crate) fn read(
     client: &mut Client,
-    node: NodeId,
+    node: TreeNodeId,
     handle: Handle,
     wanted: WaitingReaddir,
 ) -> Result<(), Errno> {

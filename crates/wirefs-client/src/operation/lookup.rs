@@ -5,7 +5,7 @@ use crate::call::{Answer, CallId, Entry};
 use crate::core::Client;
 use crate::operation::{Pending, attributes, list};
 use std::time::Duration;
-use wirefs_cache::{Fetch, Found, Known, NodeId};
+use wirefs_cache::{Fetch, Found, Known, TreeNodeId};
 use wirefs_op::listing::entries;
 use wirefs_op::message::get::{GetMode, GotMode, Rget, Tget};
 use wirefs_op::message::target::{NOFD, Target};
@@ -19,7 +19,7 @@ const TRIES_MAX: u8 = 8;
 #[derive(Clone, Debug)]
 pub(crate) struct Looking {
     call: CallId,
-    parent: NodeId,
+    parent: TreeNodeId,
     name: Vec<u8>,
     /// When it was asked for, the first time over this request.
     asked: Time,
@@ -28,14 +28,14 @@ pub(crate) struct Looking {
 
 impl Looking {
     /// What is looked up, if it is for this call.
-    pub(crate) fn name_for(&self, call: CallId) -> Option<(NodeId, Vec<u8>)> {
+    pub(crate) fn name_for(&self, call: CallId) -> Option<(TreeNodeId, Vec<u8>)> {
         (self.call == call).then(|| (self.parent, self.name.clone()))
     }
 }
 
 /// # Cost
 /// 0 round trips when the parent's listing is known, else 1.
-pub(crate) fn start(client: &mut Client, call: CallId, parent: NodeId, name: &[u8]) -> Result<(), Errno> {
+pub(crate) fn start(client: &mut Client, call: CallId, parent: TreeNodeId, name: &[u8]) -> Result<(), Errno> {
     let path = client.entry_path(parent, name)?;
     match client.directories.find(parent, name, &client.trust()) {
         Found::Entry(found) => {
@@ -152,7 +152,7 @@ pub(crate) fn finish(client: &mut Client, looking: Looking, sent: Time, got: Rge
 /// Takes in what a name, a stream or a request ahead brought beside attributes. Tells whether it is of use.
 pub(crate) fn remember(
     client: &mut Client,
-    node: NodeId,
+    node: TreeNodeId,
     told: &Stat,
     data: &bytes::Bytes,
     as_of: Known,
@@ -201,8 +201,8 @@ fn absent(client: &mut Client, looking: Looking, known: Known) {
 /// What a lookup is answered while the server cannot be asked. A directory that the kernel has by this name may be where programs stand: told of
 /// a failure, the kernel would drop it (`fuse_dentry_revalidate` in fs/fuse/dir.c), and they had no place any more when the server is
 /// back. So it is told as it was, for no time: whatever is done there is refused all the same.
-pub(crate) fn unreachable(client: &mut Client, parent: NodeId, name: &[u8]) -> Answer {
-    let is_known = |node: &NodeId| {
+pub(crate) fn unreachable(client: &mut Client, parent: TreeNodeId, name: &[u8]) -> Answer {
+    let is_known = |node: &TreeNodeId| {
         let known = client.names.node(*node);
         known.is_some_and(|known| known.is_held_by_kernel() && known.stat.kind == Kind::Directory)
     };

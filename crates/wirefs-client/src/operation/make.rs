@@ -6,7 +6,7 @@ use crate::files::Private;
 use crate::link::LinkState;
 use crate::operation::{Pending, attributes};
 use bytes::Bytes;
-use wirefs_cache::{Known, NodeId};
+use wirefs_cache::{Known, TreeNodeId};
 use wirefs_op::message::put::{Create, PutMode, Rput, Tput};
 use wirefs_op::message::target::{NOFD, Target};
 use wirefs_op::wire::Data;
@@ -15,7 +15,7 @@ use wirefs_op::{Errno, Kind, Request, SetStat, Stat, Time};
 #[derive(Clone, Debug)]
 pub(crate) struct Making {
     pub(super) call: CallId,
-    parent: NodeId,
+    parent: TreeNodeId,
     /// `None` for a file without a name.
     name: Option<Vec<u8>>,
     open: Option<OpenHow>,
@@ -30,13 +30,13 @@ impl Making {
     }
 
     /// The name that is made.
-    pub(crate) fn place(&self) -> Option<(NodeId, Vec<u8>)> {
+    pub(crate) fn place(&self) -> Option<(TreeNodeId, Vec<u8>)> {
         self.name.clone().map(|name| (self.parent, name))
     }
 }
 
 struct Wanted<'a> {
-    parent: NodeId,
+    parent: TreeNodeId,
     name: Option<&'a [u8]>,
     create: Create,
     mode: PutMode,
@@ -49,7 +49,7 @@ pub(crate) fn node(
     client: &mut Client,
     call: CallId,
     caller: Caller,
-    parent: NodeId,
+    parent: TreeNodeId,
     name: &[u8],
     (mode, umask, rdev): (u32, u32, u32),
 ) -> Result<(), Errno> {
@@ -63,7 +63,7 @@ pub(crate) fn directory(
     client: &mut Client,
     call: CallId,
     caller: Caller,
-    parent: NodeId,
+    parent: TreeNodeId,
     name: &[u8],
     (mode, umask): (u32, u32),
 ) -> Result<(), Errno> {
@@ -76,7 +76,7 @@ pub(crate) fn symlink(
     client: &mut Client,
     call: CallId,
     caller: Caller,
-    parent: NodeId,
+    parent: TreeNodeId,
     name: &[u8],
     target: &[u8],
 ) -> Result<(), Errno> {
@@ -84,7 +84,7 @@ pub(crate) fn symlink(
     send(client, call, Wanted { data: Bytes::copy_from_slice(target), ..plain(parent, name, create) })
 }
 
-fn plain(parent: NodeId, name: &[u8], create: Create) -> Wanted<'_> {
+fn plain(parent: TreeNodeId, name: &[u8], create: Create) -> Wanted<'_> {
     Wanted {
         parent,
         name: Some(name),
@@ -105,7 +105,7 @@ pub(crate) fn file(
     client: &mut Client,
     call: CallId,
     caller: Caller,
-    parent: NodeId,
+    parent: TreeNodeId,
     name: &[u8],
     (mode, umask): (u32, u32),
     how: OpenHow,
@@ -129,7 +129,7 @@ pub(crate) fn nameless(
     client: &mut Client,
     call: CallId,
     caller: Caller,
-    parent: NodeId,
+    parent: TreeNodeId,
     (mode, umask): (u32, u32),
     how: OpenHow,
 ) -> Result<(), Errno> {
@@ -220,7 +220,7 @@ pub(crate) fn finish(client: &mut Client, making: Making, sent: Time, put: Rput)
 }
 
 /// Whether a reply over this connection has said that a name is another object than `node`.
-fn is_replaced(client: &Client, (parent, name): (NodeId, &[u8]), node: NodeId) -> bool {
+fn is_replaced(client: &Client, (parent, name): (TreeNodeId, &[u8]), node: TreeNodeId) -> bool {
     let LinkState::Up(since) = client.link_state() else { return false };
     let stands = client.names.child(parent, name).filter(|stands| *stands != node);
     stands.and_then(|stands| client.names.node(stands)).is_some_and(|stands| since <= stands.heard_at)

@@ -4,7 +4,7 @@ use crate::call::{Answer, CallId, Caller, Handle, Invalidate, OpenHow, PageCache
 use crate::core::Client;
 use crate::operation::{Pending, as_opened, attributes, fetch, lookup, make, publish, session};
 use crate::streams::{Joined, SMALL_BYTES_MAX};
-use wirefs_cache::{Fetch, Known, NodeId};
+use wirefs_cache::{Fetch, Known, TreeNodeId};
 use wirefs_op::limits::DATA_BYTES_MAX;
 use wirefs_op::message::get::{GetMode, GotMode, Rget, Tget};
 use wirefs_op::message::put::{PutMode, Rput, Tput};
@@ -15,12 +15,12 @@ use wirefs_op::{DirEntry, Errno, FileId, Request, SetStat, Time};
 #[derive(Clone, Debug)]
 pub(crate) struct Opening {
     pub(crate) call: CallId,
-    pub(crate) node: NodeId,
+    pub(crate) node: TreeNodeId,
     how: OpenHow,
     /// The file is cut to nothing.
     cuts: bool,
     /// The name by which it is opened, where that is of use later.
-    place: Option<(NodeId, Vec<u8>)>,
+    place: Option<(TreeNodeId, Vec<u8>)>,
 }
 
 impl Opening {
@@ -36,7 +36,7 @@ pub(crate) struct Acquiring {
     handle: Handle,
     id: Option<FileId>,
     /// The file, where a recall is answered once it is there.
-    recalled: Option<NodeId>,
+    recalled: Option<TreeNodeId>,
 }
 
 /// Whether the kernel is to keep no pages for a file opened so: appended data would land in the wrong place in them.
@@ -51,7 +51,7 @@ pub(crate) fn start(
     client: &mut Client,
     call: CallId,
     caller: Caller,
-    node: NodeId,
+    node: TreeNodeId,
     how: OpenHow,
 ) -> Result<(), Errno> {
     let reads =
@@ -91,7 +91,7 @@ pub(crate) fn go_on(client: &mut Client, joined: Joined) {
     }
 }
 
-fn ask(client: &mut Client, call: CallId, caller: Caller, node: NodeId, how: OpenHow) -> Result<(), Errno> {
+fn ask(client: &mut Client, call: CallId, caller: Caller, node: TreeNodeId, how: OpenHow) -> Result<(), Errno> {
     let is_whole = client.names.node(node).is_some_and(|known| client.is_wholly_known(known.stat.id));
     let uncached = is_uncached(client, how) || (client.config.mode.asks_at_open() && is_whole);
     // What is a copy is cut as such.
@@ -128,7 +128,7 @@ fn ask(client: &mut Client, call: CallId, caller: Caller, node: NodeId, how: Ope
 }
 
 /// Whether an own change that may remove a name of the node is under way, or a program at the server may have removed one.
-fn loses_name(client: &Client, node: NodeId) -> bool {
+fn loses_name(client: &Client, node: TreeNodeId) -> bool {
     if client.is_place_contended(node) {
         return true;
     }
@@ -143,7 +143,7 @@ fn loses_name(client: &Client, node: NodeId) -> bool {
 fn opened(
     client: &mut Client,
     call: CallId,
-    (node, place): (NodeId, Option<(NodeId, Vec<u8>)>),
+    (node, place): (TreeNodeId, Option<(TreeNodeId, Vec<u8>)>),
     how: OpenHow,
     fd: Fd,
     sent: Time,
@@ -175,7 +175,7 @@ fn opened(
 }
 
 /// Whether nobody needs to hear of each descriptor that is closed: nothing is written through it, and nobody has locked the file.
-fn closes_quietly(client: &Client, node: NodeId, how: OpenHow) -> bool {
+fn closes_quietly(client: &Client, node: TreeNodeId, how: OpenHow) -> bool {
     how.only_reads() && client.config.mode.takes_leases() && !client.files.was_locked(node)
 }
 
@@ -228,11 +228,11 @@ pub(crate) fn failed(client: &mut Client, opening: Opening, errno: Errno) {
 /// Contents of one file, asked for ahead; it is held.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ahead {
-    node: NodeId,
+    node: TreeNodeId,
 }
 
 /// Asks for the contents of a small file that is listed in `dir`; tells which node it is, if that was possible.
-pub(crate) fn ask_ahead(client: &mut Client, dir: NodeId, entry: &DirEntry, known: Known) -> Option<NodeId> {
+pub(crate) fn ask_ahead(client: &mut Client, dir: TreeNodeId, entry: &DirEntry, known: Known) -> Option<TreeNodeId> {
     let attributes = client.directories.attributes_known(&entry.stat, known.at);
     let node = client.learn(&entry.stat, attributes);
     client.names.link(dir, &entry.name, node);
@@ -273,7 +273,7 @@ pub(crate) fn not_ahead(client: &mut Client, ahead: Ahead) {
 }
 
 /// The name is about to go: files opened without an fd get one first, so that they outlive it.
-pub(crate) fn keep_alive(client: &mut Client, parent: NodeId, name: &[u8]) {
+pub(crate) fn keep_alive(client: &mut Client, parent: TreeNodeId, name: &[u8]) {
     let Some(node) = client.names.child(parent, name) else {
         return;
     };
@@ -283,7 +283,7 @@ pub(crate) fn keep_alive(client: &mut Client, parent: NodeId, name: &[u8]) {
 }
 
 /// Asks for an fd of a file that was opened without one, behind own changes; nobody waits for it.
-pub(crate) fn ask_fd(client: &mut Client, node: NodeId, handle: Handle) {
+pub(crate) fn ask_fd(client: &mut Client, node: TreeNodeId, handle: Handle) {
     let Ok(target) = client.target(node, Some(handle)) else { return };
     let open = client.files.open_mut(handle);
     let open = open.filter(|open| open.fd() == NOFD && !open.fd_asked && open.copy.is_none());
@@ -297,7 +297,7 @@ pub(crate) fn ask_fd(client: &mut Client, node: NodeId, handle: Handle) {
 
 /// Others are about to change or move an open file that has no fd: one is asked for, ahead of own changes, which may wait for those
 /// others. False when it has no name to ask by.
-pub(crate) fn outlive(client: &mut Client, node: NodeId) -> bool {
+pub(crate) fn outlive(client: &mut Client, node: TreeNodeId) -> bool {
     let Some(handle) = client.files.handles_of(node).next() else { return false };
     let Ok(target) = client.target(node, Some(handle)) else { return false };
     let id = target.id;
@@ -315,7 +315,7 @@ pub(crate) fn acquired(client: &mut Client, acquiring: Acquiring, fd: Fd) {
 
 /// Takes the fd of a file that is open for writing already. One that was asked for meanwhile, so that the file outlives its name, may be for
 /// reading alone.
-pub(crate) fn take_written(client: &mut Client, (node, handle): (NodeId, Handle), fd: Fd) {
+pub(crate) fn take_written(client: &mut Client, (node, handle): (TreeNodeId, Handle), fd: Fd) {
     let id = client.names.node(node).map(|known| known.stat.id);
     let before = client.files.open(handle).map(|open| open.fd());
     match before {

@@ -5,7 +5,7 @@ use crate::core::Client;
 use crate::files::Reader;
 use crate::operation::{Pending, as_opened, fetch, gather, open, session};
 use bytes::{Bytes, BytesMut};
-use wirefs_cache::NodeId;
+use wirefs_cache::TreeNodeId;
 use wirefs_op::message::get::{GetMode, Rget, Tget};
 use wirefs_op::message::target::NOFD;
 use wirefs_op::{Errno, Request, Tag};
@@ -37,7 +37,7 @@ pub(crate) fn not_exact(client: &mut Client, exact: Exact, errno: Errno) {
 pub(crate) fn start(
     client: &mut Client,
     call: CallId,
-    node: NodeId,
+    node: TreeNodeId,
     handle: Handle,
     offset: u64,
     count: u32,
@@ -56,7 +56,7 @@ pub(crate) fn start(
 fn read(
     client: &mut Client,
     call: CallId,
-    node: NodeId,
+    node: TreeNodeId,
     handle: Handle,
     offset: u64,
     count: u32,
@@ -115,7 +115,7 @@ fn read(
 }
 
 /// What is read once from its beginning to its end would push out all else that is remembered, and takes fresh memory for each byte.
-fn forget_behind(client: &mut Client, node: NodeId, handle: Handle) {
+fn forget_behind(client: &mut Client, node: TreeNodeId, handle: Handle) {
     if client.files.is_writing(node) || !client.files.may_kernel_have(node) {
         return;
     }
@@ -128,7 +128,7 @@ fn forget_behind(client: &mut Client, node: NodeId, handle: Handle) {
 pub(crate) fn exactly(
     client: &mut Client,
     call: CallId,
-    node: NodeId,
+    node: TreeNodeId,
     handle: Handle,
     offset: u64,
     count: u32,

@@ -4,7 +4,7 @@ use crate::call::{Answer, CallId};
 use crate::core::Client;
 use crate::operation::Pending;
 use std::time::Duration;
-use wirefs_cache::{Known, NodeId, ROOT};
+use wirefs_cache::{Known, TreeNodeId, ROOT};
 use wirefs_op::message::statfs::{Rstatfs, Tstatfs};
 use wirefs_op::{Errno, Request, Tag, Time};
 
@@ -13,7 +13,7 @@ const BELIEVED_FOR: Duration = Duration::from_secs(10);
 
 /// # Cost
 /// 0 round trips while the figures may be believed, else 1.
-pub(crate) fn start(client: &mut Client, call: CallId, node: NodeId) -> Result<(), Errno> {
+pub(crate) fn start(client: &mut Client, call: CallId, node: TreeNodeId) -> Result<(), Errno> {
     if let Some((figures, at)) = client.figures
         && may_be_told(client, at)
     {

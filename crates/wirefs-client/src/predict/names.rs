@@ -2,7 +2,7 @@
 
 use super::{Foreseen, MADE, rights};
 use crate::core::Client;
-use wirefs_cache::{Found, NodeId, ROOT};
+use wirefs_cache::{Found, TreeNodeId, ROOT};
 use wirefs_op::message::link::Rlink;
 use wirefs_op::message::put::{PutMode, Rput, Tput};
 use wirefs_op::message::remove::Rremove;
@@ -14,17 +14,17 @@ use wirefs_op::{FileId, Kind, Reply, Stat};
 const LINKS_MAX: u32 = 30_000;
 
 /// A directory all of whose names are known, and its attributes.
-fn directory(client: &Client, dir: NodeId) -> Option<Stat> {
+fn directory(client: &Client, dir: TreeNodeId) -> Option<Stat> {
     let known = client.names.node(dir).filter(|_| client.is_fresh(dir))?;
     client.directories.is_fresh(dir, &client.trust()).then(|| client.ahead.shown(&known.stat))
 }
 
-fn is_absent(client: &Client, dir: NodeId, name: &[u8]) -> bool {
+fn is_absent(client: &Client, dir: TreeNodeId, name: &[u8]) -> bool {
     matches!(client.directories.find(dir, name, &client.trust()), Found::Absent(_))
 }
 
 /// What a name is, and the node that stands for it, where there is one.
-fn entry(client: &Client, dir: NodeId, name: &[u8]) -> Option<(Stat, Option<NodeId>)> {
+fn entry(client: &Client, dir: TreeNodeId, name: &[u8]) -> Option<(Stat, Option<TreeNodeId>)> {
     let Found::Entry(found) = client.directories.find(dir, name, &client.trust()) else { return None };
     let node = client.names.of_file(found.stat.id);
     match node {
@@ -46,7 +46,7 @@ fn after(client: &Client, dir: &Stat, subdirectories: i32) -> Stat {
     Stat { mtime: now, ctime: now, nlink, leased: true, ..*dir }
 }
 
-pub(super) fn make(client: &Client, put: &Tput, place: Option<(NodeId, Vec<u8>)>) -> Option<Foreseen> {
+pub(super) fn make(client: &Client, put: &Tput, place: Option<(TreeNodeId, Vec<u8>)>) -> Option<Foreseen> {
     let (parent, name) = place?;
     let create = put.create.as_ref()?;
     let dir = directory(client, parent)?;
@@ -109,14 +109,14 @@ pub(super) fn make(client: &Client, put: &Tput, place: Option<(NodeId, Vec<u8>)>
 }
 
 /// Whether a directory is known to have nothing in it.
-fn is_empty(client: &Client, stat: &Stat, node: Option<NodeId>) -> bool {
+fn is_empty(client: &Client, stat: &Stat, node: Option<TreeNodeId>) -> bool {
     let Some(node) = node.filter(|_| stat.kind == Kind::Directory) else { return false };
     client.directories.is_fresh(node, &client.trust()) && client.directories.is_known_empty(node)
 }
 
 pub(super) fn remove(
     client: &Client,
-    (parent, name): (NodeId, Vec<u8>),
+    (parent, name): (TreeNodeId, Vec<u8>),
     is_directory: bool,
 ) -> Option<Foreseen> {
     let dir = directory(client, parent)?;
@@ -140,7 +140,7 @@ pub(super) fn remove(
 }
 
 /// Whether its open files reach it without a name: by an fd, which one that was opened from memory does not have.
-fn is_reachable(client: &Client, stat: &Stat, node: Option<NodeId>) -> bool {
+fn is_reachable(client: &Client, stat: &Stat, node: Option<TreeNodeId>) -> bool {
     let handles: Vec<_> = node.into_iter().flat_map(|node| client.files.handles_of(node)).collect();
     let has_fd =
         |handle: &crate::call::Handle| client.files.open(*handle).is_some_and(|open| open.fd() != NOFD);
@@ -156,7 +156,7 @@ fn unlinked(client: &Client, stat: &Stat) -> Stat {
     Stat { nlink: stat.nlink.saturating_sub(1), ctime: client.time_after(stat.ctime), leased: true, ..*stat }
 }
 
-pub(super) fn rename(client: &Client, [from, to]: [(NodeId, Vec<u8>); 2], flags: u32) -> Option<Foreseen> {
+pub(super) fn rename(client: &Client, [from, to]: [(TreeNodeId, Vec<u8>); 2], flags: u32) -> Option<Foreseen> {
     let (from_dir, to_dir) = (directory(client, from.0)?, directory(client, to.0)?);
     let (moved, node) = entry(client, from.0, &from.1)?;
     let node = node?;
@@ -195,7 +195,7 @@ pub(super) fn rename(client: &Client, [from, to]: [(NodeId, Vec<u8>); 2], flags:
     let replaced_node = replaced.as_ref().and_then(|(_, node)| *node);
     let besides = replaced.filter(|(stat, _)| stat.kind != Kind::Directory);
     let besides = besides.and_then(|(stat, node)| Some((node?, unlinked(client, &stat))));
-    let mut nodes: Vec<NodeId> =
+    let mut nodes: Vec<TreeNodeId> =
         [Some(from.0), Some(to.0), Some(node), replaced_node].into_iter().flatten().collect();
     nodes.sort_unstable();
     nodes.dedup();
@@ -211,7 +211,7 @@ fn one_file_system(stats: &[&Stat]) -> bool {
 }
 
 /// Whether `dir` is `node`, or anywhere in it.
-fn is_below(client: &Client, dir: NodeId, node: NodeId) -> bool {
+fn is_below(client: &Client, dir: TreeNodeId, node: TreeNodeId) -> bool {
     let mut at = dir;
     while at != ROOT && at != node {
         let parent = client.names.parent(at);
@@ -223,7 +223,7 @@ fn is_below(client: &Client, dir: NodeId, node: NodeId) -> bool {
     at == node
 }
 
-pub(super) fn link(client: &Client, node: NodeId, (parent, name): (NodeId, Vec<u8>)) -> Option<Foreseen> {
+pub(super) fn link(client: &Client, node: TreeNodeId, (parent, name): (TreeNodeId, Vec<u8>)) -> Option<Foreseen> {
     let dir = directory(client, parent)?;
     let known = client.names.node(node).filter(|_| client.is_fresh(node))?;
     let stat = client.ahead.shown(&known.stat);

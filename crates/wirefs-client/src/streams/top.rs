@@ -4,7 +4,7 @@
 use super::Client;
 use crate::operation::{Pending, find, statfs};
 use std::collections::VecDeque;
-use wirefs_cache::{NodeId, ROOT};
+use wirefs_cache::{TreeNodeId, ROOT};
 use wirefs_op::message::ping::Tping;
 use wirefs_op::{Kind, Request, Time};
 
@@ -27,7 +27,7 @@ pub(super) struct Top {
     entries: u32,
     streams: u8,
     /// Where the last one began.
-    at: NodeId,
+    at: TreeNodeId,
 }
 
 impl Client {
@@ -54,7 +54,7 @@ impl Client {
     }
 
     /// A stream from `dir` has told of so much and is over. If it was one of the top, and `is_whole`, the next one begins.
-    pub(super) fn top_ended(&mut self, dir: NodeId, told: find::Told) {
+    pub(super) fn top_ended(&mut self, dir: TreeNodeId, told: find::Told) {
         let Some(mut top) = self.streams.top.take_if(|top| top.at == dir) else { return };
         top.bytes = top.bytes.saturating_sub(told.bytes);
         top.entries = top.entries.saturating_sub(told.entries);
@@ -73,7 +73,7 @@ impl Client {
     }
 
     /// The first directory, level by level, in which there is one that is not known.
-    fn untold(&mut self) -> Option<NodeId> {
+    fn untold(&mut self) -> Option<TreeNodeId> {
         let trust = self.trust();
         let mut line = VecDeque::from([ROOT]);
         while let Some(dir) = line.pop_front() {

@@ -5,7 +5,7 @@ use crate::config;
 use crate::deeds::{READ, READ_WRITE, data, write};
 use crate::world::{Delays, World};
 use wirefs_cache::Ranges;
-use wirefs_client::call::{Answer, Call, CallId, Handle, NodeId, OpenHow, PageCache, ROOT};
+use wirefs_client::call::{Answer, Call, CallId, Handle, TreeNodeId, OpenHow, PageCache, ROOT};
 use wirefs_op::message::get::GotMode;
 use wirefs_op::message::put::Rput;
 use wirefs_op::message::target::Fd;
@@ -22,7 +22,7 @@ enum Step {
 
 /// One program; `appender` is its open file.
 struct Program {
-    node: NodeId,
+    node: TreeNodeId,
     appender: Handle,
     number: u8,
     step: Step,

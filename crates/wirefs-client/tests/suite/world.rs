@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 use std::time::Duration;
 use wirefs_cache::Piece;
-use wirefs_client::call::{Answer, Call, CallId, Caller, Invalidate, NodeId};
+use wirefs_client::call::{Answer, Call, CallId, Caller, Invalidate, TreeNodeId};
 use wirefs_client::{Client, Config, Lane, Output};
 use wirefs_model::{Dice, ModelTree};
 use wirefs_op::message::attach::Watch;
@@ -56,9 +56,9 @@ pub(crate) struct Seat {
     pub(crate) invalidated: Vec<Invalidate>,
     pub(crate) hang_ups: usize,
     /// Nodes that its kernel was to let go of.
-    pub(crate) let_go: Vec<NodeId>,
+    pub(crate) let_go: Vec<TreeNodeId>,
     /// Directories whose readers are to be waited for, and the numbers to say so with.
-    pub(crate) awaited: Vec<(NodeId, u64)>,
+    pub(crate) awaited: Vec<(TreeNodeId, u64)>,
     /// The numbers of the changes in its journal.
     pub(crate) journal: Vec<u64>,
     /// How often it was to be begun anew.

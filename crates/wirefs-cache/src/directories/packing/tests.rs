@@ -2,11 +2,11 @@ use crate::directories::Directories;
 use crate::names::ROOT;
 use crate::names::tests::stat;
 use crate::trust::{Known, Trust};
-use crate::{Found, NodeId};
+use crate::{Found, TreeNodeId};
 use std::time::Duration;
 use wirefs_op::{DirEntry, Kind, Stat, Time};
 
-const DIR: NodeId = NodeId(9);
+const DIR: TreeNodeId = TreeNodeId(9);
 
 fn leased(ino: u64) -> Stat {
     Stat { leased: true, ..stat(ino, Kind::File) }

@@ -1,11 +1,11 @@
 use crate::directories::Directories;
-use crate::names::NodeId;
+use crate::names::TreeNodeId;
 use crate::names::tests::stat;
 use crate::trust::{Known, Trust};
 use std::time::Duration;
 use wirefs_op::{DirEntry, Kind, Stat, Time};
 
-const DIR: NodeId = NodeId(9);
+const DIR: TreeNodeId = TreeNodeId(9);
 const LEASED: Known = Known { at: Time(50), leased: true };
 
 fn leases() -> Trust {
@@ -72,7 +72,7 @@ fn a_listing_takes_the_place_of_single_names() {
 fn there_are_fewer_where_fewer_entries_are_remembered() {
     let mut dirs = Directories::with_limit(100);
     for name in 0..1000u32 {
-        dirs.found(NodeId(u64::from(name / 10)), &name.to_le_bytes(), None, LEASED, &leases());
+        dirs.found(TreeNodeId(u64::from(name / 10)), &name.to_le_bytes(), None, LEASED, &leases());
         assert!(dirs.bytes() <= 50 * 400, "{}", dirs.bytes());
     }
     assert!(dirs.bytes() > 0);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use wirefs_cache::{Known, LongListing};
 use wirefs_op::{DirEntry, FileId, Kind, Stat};
 
-const DIR: NodeId = NodeId(7);
+const DIR: TreeNodeId = TreeNodeId(7);
 const NOW: Time = Time(1);
 
 fn open(entries: usize) -> OpenDirectory {

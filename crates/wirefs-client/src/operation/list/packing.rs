@@ -4,13 +4,13 @@ use crate::call::{Entry, Handle, Listed};
 use crate::core::Client;
 use crate::files::WaitingReaddir;
 use std::collections::BTreeSet;
-use wirefs_cache::{Known, NodeId, Page};
+use wirefs_cache::{Known, TreeNodeId, Page};
 use wirefs_op::{DirEntry, Kind};
 
 /// The entries of the page from `offset` on that fit. Offset 0 is `.`, 1 is `..`, 2 the first entry.
 pub(super) fn pack(
     client: &mut Client,
-    dir: NodeId,
+    dir: TreeNodeId,
     page: &Page,
     handle: Handle,
     wanted: &WaitingReaddir,
@@ -61,7 +61,7 @@ pub(super) fn pack(
 /// What a lookup of a listed entry would answer.
 fn entry_of(
     client: &mut Client,
-    dir: NodeId,
+    dir: TreeNodeId,
     entry: &DirEntry,
     listed: Known,
     is_doubted: bool,
