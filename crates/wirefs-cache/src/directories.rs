@@ -4,8 +4,8 @@ mod outdated;
 mod packing;
 mod single;
 
-use crate::names::TreeNodeId;
-use crate::trust::{Known, Trust};
+use crate::coherency::{Coherency, Freshness};
+use crate::name_tree::TreeNodeId;
 use outdated::Outdated;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ const SINGLE_MAX: usize = 4096;
 struct Own {
     stat: Option<Stat>,
     /// It was so at some moment since its change was sent: others may have changed it between that and the answer.
-    known: Known,
+    freshness: Freshness,
     answered: Time,
 }
 
@@ -44,24 +44,24 @@ struct Recent {
 
 /// What a listing says about a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum CachedLookup {
     /// It is this.
-    Entry(Box<Entry>),
+    Entry(Box<CachedEntry>),
     /// It is not there.
-    Absent(Known),
+    Negative(Freshness),
     /// Nothing is known that may be believed.
-    Unknown,
+    Miss,
 }
 
 /// An entry of a listing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct CachedEntry {
     /// The object's attributes.
     pub stat: Stat,
     /// As of when it has this name.
-    pub name: Known,
+    pub name: Freshness,
     /// As of when it has these attributes.
-    pub attributes: Known,
+    pub attributes: Freshness,
 }
 
 #[derive(Debug)]
@@ -70,49 +70,51 @@ struct Directory {
     listing: Arc<Vec<DirEntry>>,
     /// What is known of single names since: what this client added or removed, what was asked for.
     patches: BTreeMap<Vec<u8>, Option<Stat>>,
-    /// As of when the names are known that `singly` does not have. `None`: it was never listed.
-    known: Option<Known>,
+    /// As of when the names are known that `singles` does not have. `None`: it was never listed.
+    listed: Option<Freshness>,
     /// The names that are known otherwise: those whose changes were under way then, those that were asked for. `None`: not at all, they
     /// were taken back.
-    singly: BTreeMap<Vec<u8>, Option<Known>>,
+    singles: BTreeMap<Vec<u8>, Option<Freshness>>,
 }
 
 impl Directory {
-    fn new(listing: Arc<Vec<DirEntry>>, known: Option<Known>) -> Directory {
-        Directory { listing, patches: BTreeMap::new(), known, singly: BTreeMap::new() }
+    fn new(listing: Arc<Vec<DirEntry>>, listed: Option<Freshness>) -> Directory {
+        Directory { listing, patches: BTreeMap::new(), listed, singles: BTreeMap::new() }
     }
 
     /// As of when it is known what `name` is.
-    fn known(&self, name: &[u8]) -> Option<Known> {
-        self.singly.get(name).copied().unwrap_or(self.known)
+    fn freshness_of(&self, name: &[u8]) -> Option<Freshness> {
+        self.singles.get(name).copied().unwrap_or(self.listed)
     }
 
     /// As of when everything in it is known.
-    fn wholly_known(&self) -> Option<Known> {
-        self.singly.values().try_fold(self.known?, |all, known| Some(all.and((*known)?)))
+    fn freshness(&self) -> Option<Freshness> {
+        self.singles.values().try_fold(self.listed?, |all, freshness| Some(all.and((*freshness)?)))
     }
 
     /// Whether a listing known so would say less.
-    fn is_better_than(&self, new: Known, trust: &Trust) -> bool {
-        match self.known {
+    fn is_better_than(&self, new: Freshness, coherency: &Coherency) -> bool {
+        match self.listed {
             Some(all) if new.at < all.at => true,
-            Some(_) => !trust.holds(new) && self.wholly_known().is_some_and(|all| trust.holds(all)),
-            None => !trust.holds(new),
+            Some(_) => {
+                !coherency.is_leased(new) && self.freshness().is_some_and(|all| coherency.is_leased(all))
+            }
+            None => !coherency.is_leased(new),
         }
     }
 
     /// It was this as of then, and what the listing says may be older or newer than that.
-    fn put(&mut self, name: &[u8], stat: Option<Stat>, known: Known) {
+    fn put(&mut self, name: &[u8], stat: Option<Stat>, freshness: Freshness) {
         self.patches.insert(name.to_vec(), stat);
-        self.date(name, known);
+        self.date(name, freshness);
     }
 
-    fn date(&mut self, name: &[u8], known: Known) {
-        let is_covered = |all: Known| known.at >= all.at && known.leased == all.leased;
-        if self.known.is_some_and(is_covered) {
-            self.singly.remove(name);
+    fn date(&mut self, name: &[u8], freshness: Freshness) {
+        let is_covered = |all: Freshness| freshness.at >= all.at && freshness.leased == all.leased;
+        if self.listed.is_some_and(is_covered) {
+            self.singles.remove(name);
         } else {
-            self.singly.insert(name.to_vec(), Some(known));
+            self.singles.insert(name.to_vec(), Some(freshness));
         }
     }
 
@@ -141,8 +143,8 @@ impl Directory {
 
 /// The listings of all directories.
 #[derive(Debug)]
-pub struct Directories {
-    known: BTreeMap<TreeNodeId, Directory>,
+pub struct DirectoryCache {
+    cached: BTreeMap<TreeNodeId, Directory>,
     recent: BTreeMap<TreeNodeId, Recent>,
     outdated: Outdated,
     /// Names known singly, in directories that were not listed.
@@ -151,55 +153,56 @@ pub struct Directories {
     entries_max: usize,
 }
 
-impl Directories {
+impl DirectoryCache {
     /// Remembers a complete listing; hands it back sorted. What this client changed since is put right. It is not remembered when
     /// that was too much, nor when it alone is over the limit.
     pub fn store(
         &mut self,
         dir: TreeNodeId,
         mut entries: Vec<DirEntry>,
-        known: Known,
-        trust: &Trust,
+        freshness: Freshness,
+        coherency: &Coherency,
     ) -> Arc<Vec<DirEntry>> {
         entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         entries.dedup_by(|a, b| a.name == b.name);
         let listing = Arc::new(entries);
         let recent = self.recent.get(&dir);
-        let overtaken = recent.is_some_and(|recent| known.at <= recent.complete_since);
-        let mut directory = Directory::new(Arc::clone(&listing), Some(known));
+        let overtaken = recent.is_some_and(|recent| freshness.at <= recent.complete_since);
+        let mut directory = Directory::new(Arc::clone(&listing), Some(freshness));
         for (name, own) in recent.into_iter().flat_map(|recent| &recent.names) {
-            if known.at <= own.answered {
-                directory.put(name, own.stat, own.known);
+            if freshness.at <= own.answered {
+                directory.put(name, own.stat, own.freshness);
             }
         }
-        let older = self.known.get(&dir).is_some_and(|old| old.is_better_than(known, trust));
+        let older = self.cached.get(&dir).is_some_and(|old| old.is_better_than(freshness, coherency));
         if !overtaken && !older && listing.len() <= self.entries_max {
             self.drop_listing(dir);
             self.entries += listing.len();
-            self.known.insert(dir, directory);
+            self.cached.insert(dir, directory);
             self.shrink(dir);
         }
         listing
     }
 
     /// What may be believed of `name`.
-    pub fn find(&self, dir: TreeNodeId, name: &[u8], trust: &Trust) -> Found {
-        let Some(directory) = self.known.get(&dir) else { return Found::Unknown };
-        let Some(known) = directory.known(name).filter(|known| trust.believes(*known)) else {
-            return Found::Unknown;
+    pub fn find(&self, dir: TreeNodeId, name: &[u8], coherency: &Coherency) -> CachedLookup {
+        let Some(directory) = self.cached.get(&dir) else { return CachedLookup::Miss };
+        let Some(freshness) = directory.freshness_of(name).filter(|freshness| coherency.is_valid(*freshness))
+        else {
+            return CachedLookup::Miss;
         };
         match directory.find(name) {
             Some(stat) => {
-                let attributes = self.attributes_known(stat, known.at);
-                Found::Entry(Box::new(Entry { stat: *stat, name: known, attributes }))
+                let attributes = self.attributes_freshness(stat, freshness.at);
+                CachedLookup::Entry(Box::new(CachedEntry { stat: *stat, name: freshness, attributes }))
             }
-            None => Found::Absent(known),
+            None => CachedLookup::Negative(freshness),
         }
     }
 
     /// As of when attributes are known that an entry of a listing told, which was asked for at `at`.
-    pub fn attributes_known(&self, stat: &Stat, at: Time) -> Known {
-        Known { at, leased: stat.leased && !self.outdated.is_since(stat.id, at) }
+    pub fn attributes_freshness(&self, stat: &Stat, at: Time) -> Freshness {
+        Freshness { at, leased: stat.leased && !self.outdated.is_since(stat.id, at) }
     }
 
     /// What listings asked for before `now` say of the object's attributes is no longer leased.
@@ -208,23 +211,27 @@ impl Directories {
     }
 
     /// The whole listing, if it may be believed, and as of when it is known.
-    pub fn snapshot(&mut self, dir: TreeNodeId, trust: &Trust) -> Option<(Arc<Vec<DirEntry>>, Known)> {
-        let directory = self.known.get_mut(&dir)?;
-        let known = directory.wholly_known().filter(|known| trust.believes(*known))?;
+    pub fn snapshot(
+        &mut self,
+        dir: TreeNodeId,
+        coherency: &Coherency,
+    ) -> Option<(Arc<Vec<DirEntry>>, Freshness)> {
+        let directory = self.cached.get_mut(&dir)?;
+        let freshness = directory.freshness().filter(|freshness| coherency.is_valid(*freshness))?;
         let before = directory.listing.len();
         directory.merge();
         self.entries = (self.entries + directory.listing.len()).saturating_sub(before);
-        Some((Arc::clone(&directory.listing), known))
+        Some((Arc::clone(&directory.listing), freshness))
     }
 
-    /// This client made `name` or changed what it is, by a request sent at `known.at` and answered at `now`.
-    pub fn added(&mut self, dir: TreeNodeId, name: &[u8], stat: &Stat, known: Known, now: Time) {
-        self.patch(dir, name, Own { stat: Some(*stat), known, answered: now });
+    /// This client made `name` or changed what it is, by a request sent at `freshness.at` and answered at `now`.
+    pub fn added(&mut self, dir: TreeNodeId, name: &[u8], stat: &Stat, freshness: Freshness, now: Time) {
+        self.patch(dir, name, Own { stat: Some(*stat), freshness, answered: now });
     }
 
-    /// This client removed `name`, by a request sent at `known.at` and answered at `now`.
-    pub fn removed(&mut self, dir: TreeNodeId, name: &[u8], known: Known, now: Time) {
-        self.patch(dir, name, Own { stat: None, known, answered: now });
+    /// This client removed `name`, by a request sent at `freshness.at` and answered at `now`.
+    pub fn removed(&mut self, dir: TreeNodeId, name: &[u8], freshness: Freshness, now: Time) {
+        self.patch(dir, name, Own { stat: None, freshness, answered: now });
     }
 
     /// An entry's attributes changed by this client's doing, sent at `sent`; the listing, if there is one, is to say so.
@@ -234,12 +241,12 @@ impl Directories {
             *recent = *stat;
         }
         // A name that the object was known by before may be gone by now, or another object's.
-        if let Some(directory) = self.known.get_mut(&dir)
-            && directory.find(name).is_some_and(|known| known.id == stat.id)
+        if let Some(directory) = self.cached.get_mut(&dir)
+            && directory.find(name).is_some_and(|directory| directory.id == stat.id)
         {
             directory.patches.insert(name.to_vec(), Some(*stat));
-            if let Some(known) = directory.known(name).filter(|known| sent < known.at) {
-                directory.singly.insert(name.to_vec(), Some(Known { at: sent, ..known }));
+            if let Some(freshness) = directory.freshness_of(name).filter(|freshness| sent < freshness.at) {
+                directory.singles.insert(name.to_vec(), Some(Freshness { at: sent, ..freshness }));
             }
         }
     }
@@ -250,7 +257,7 @@ impl Directories {
         if let Some(stat) = recent.and_then(|own| own.stat.as_mut()).filter(|stat| stat.id == made) {
             stat.id = file;
         }
-        if let Some(directory) = self.known.get_mut(&dir)
+        if let Some(directory) = self.cached.get_mut(&dir)
             && let Some(stat) = directory.find(name).filter(|stat| stat.id == made)
         {
             let stat = Stat { id: file, ..*stat };
@@ -259,16 +266,23 @@ impl Directories {
     }
 
     /// The server said what `name` is; a listing from before is to say so too. Without a listing, what is leased is remembered alone.
-    pub fn found(&mut self, dir: TreeNodeId, name: &[u8], stat: Option<&Stat>, known: Known, trust: &Trust) {
-        if self.is_changed_since(dir, name, known.at) {
+    pub fn record_lookup(
+        &mut self,
+        dir: TreeNodeId,
+        name: &[u8],
+        stat: Option<&Stat>,
+        freshness: Freshness,
+        coherency: &Coherency,
+    ) {
+        if self.is_changed_since(dir, name, freshness.at) {
             return;
         }
-        if known.leased {
+        if freshness.leased {
             self.make_room(dir);
         }
-        let Some(directory) = self.known.get_mut(&dir) else { return };
-        let before = directory.known(name);
-        if before.is_some_and(|before| known.at < before.at) {
+        let Some(directory) = self.cached.get_mut(&dir) else { return };
+        let before = directory.freshness_of(name);
+        if before.is_some_and(|before| freshness.at < before.at) {
             return;
         }
         let old = before.and(directory.find(name)).copied();
@@ -280,10 +294,10 @@ impl Directories {
         if !is_same || is_promised || is_taken_back {
             directory.patches.insert(name.to_vec(), stat.copied());
         }
-        let singles = directory.singles();
-        directory.date(name, trust.renewed(before, known, is_same));
-        self.singles = self.singles + directory.singles() - singles;
-        if directory.known.is_none() && directory.singly.len() > SINGLE_MAX {
+        let singles = directory.single_count();
+        directory.date(name, coherency.renewed(before, freshness, is_same));
+        self.singles = self.singles + directory.single_count() - singles;
+        if directory.listed.is_none() && directory.singles.len() > SINGLE_MAX {
             self.drop_listing(dir);
         }
     }
@@ -296,16 +310,16 @@ impl Directories {
             recent.complete_since = own.answered;
         }
         recent.names.insert(name.to_vec(), own);
-        if own.known.leased {
+        if own.freshness.leased {
             self.make_room(dir);
         }
-        if let Some(directory) = self.known.get_mut(&dir) {
-            let singles = directory.singles();
-            directory.put(name, own.stat, own.known);
-            self.singles = self.singles + directory.singles() - singles;
+        if let Some(directory) = self.cached.get_mut(&dir) {
+            let singles = directory.single_count();
+            directory.put(name, own.stat, own.freshness);
+            self.singles = self.singles + directory.single_count() - singles;
             // A listing patched many times over is cheaper to ask for again.
             if directory.patches.len() > directory.listing.len() + SINGLE_MAX {
-                if directory.known.is_some() && directory.singly.values().all(Option::is_some) {
+                if directory.listed.is_some() && directory.singles.values().all(Option::is_some) {
                     let before = directory.listing.len();
                     directory.merge();
                     self.entries = (self.entries + directory.listing.len()).saturating_sub(before);
@@ -317,10 +331,10 @@ impl Directories {
     }
 
     /// Whether the directory is known to have nothing in it, as far as that may be believed.
-    pub fn is_known_empty(&self, dir: TreeNodeId) -> bool {
-        self.known.get(&dir).is_some_and(|directory| {
+    pub fn appears_empty(&self, dir: TreeNodeId) -> bool {
+        self.cached.get(&dir).is_some_and(|directory| {
             let is_gone = |entry: &DirEntry| matches!(directory.patches.get(&entry.name), Some(None));
-            directory.known.is_some()
+            directory.listed.is_some()
                 && directory.patches.values().all(Option::is_none)
                 && directory.listing.iter().all(is_gone)
         })
@@ -339,8 +353,11 @@ impl Directories {
     }
 
     /// Whether what `name` is was told by an answer to something that was asked for after `at`.
-    pub fn is_known_after(&self, dir: TreeNodeId, name: &[u8], at: Time) -> bool {
-        self.known.get(&dir).and_then(|known| known.known(name)).is_some_and(|known| at < known.at)
+    pub fn is_fresher_than(&self, dir: TreeNodeId, name: &[u8], at: Time) -> bool {
+        self.cached
+            .get(&dir)
+            .and_then(|directory| directory.freshness_of(name))
+            .is_some_and(|freshness| at < freshness.at)
     }
 
     /// This client changed names in the directory at `at`, and nobody said what they are now.
@@ -353,86 +370,88 @@ impl Directories {
     }
 
     /// What `name` is was taken back.
-    pub fn doubt_name(&mut self, dir: TreeNodeId, name: &[u8]) {
+    pub fn invalidate_name(&mut self, dir: TreeNodeId, name: &[u8]) {
         if let Some(own) = self.recent.get_mut(&dir).and_then(|recent| recent.names.get_mut(name)) {
-            own.known.leased = false;
+            own.freshness.leased = false;
         }
-        if let Some(directory) = self.known.get_mut(&dir) {
+        if let Some(directory) = self.cached.get_mut(&dir) {
             directory.patches.remove(name);
-            let singles = directory.singles();
-            match directory.known {
-                Some(_) => directory.singly.insert(name.to_vec(), None),
-                None => directory.singly.remove(name),
+            let singles = directory.single_count();
+            match directory.listed {
+                Some(_) => directory.singles.insert(name.to_vec(), None),
+                None => directory.singles.remove(name),
             };
-            self.singles = self.singles + directory.singles() - singles;
+            self.singles = self.singles + directory.single_count() - singles;
             // Much of it is to be asked for again: as a whole then.
-            if directory.singly.len() > directory.listing.len() / 2 + SINGLE_MAX {
+            if directory.singles.len() > directory.listing.len() / 2 + SINGLE_MAX {
                 self.drop_listing(dir);
             }
         }
     }
 
     /// No longer believes what is known of a directory's names.
-    pub fn doubt(&mut self, dir: TreeNodeId) {
+    pub fn invalidate(&mut self, dir: TreeNodeId) {
         for own in self.recent.get_mut(&dir).into_iter().flat_map(|recent| recent.names.values_mut()) {
-            own.known.leased = false;
+            own.freshness.leased = false;
         }
         self.drop_listing(dir);
     }
 
     /// No longer believes what is known of any directory's names.
-    pub fn doubt_all(&mut self) {
+    pub fn invalidate_all(&mut self) {
         for own in self.recent.values_mut().flat_map(|recent| recent.names.values_mut()) {
-            own.known.leased = false;
+            own.freshness.leased = false;
         }
-        self.known.clear();
+        self.cached.clear();
         (self.entries, self.singles) = (0, 0);
     }
 
     /// Whether the listing may be believed.
-    pub fn is_fresh(&self, dir: TreeNodeId, trust: &Trust) -> bool {
-        let known = self.known.get(&dir).and_then(Directory::wholly_known);
-        known.is_some_and(|known| trust.believes(known))
+    pub fn is_fresh(&self, dir: TreeNodeId, coherency: &Coherency) -> bool {
+        let freshness = self.cached.get(&dir).and_then(Directory::freshness);
+        freshness.is_some_and(|freshness| coherency.is_valid(freshness))
     }
 
     /// How long the listing is, in entries, and as of when it is known.
-    pub fn extent(&self, dir: TreeNodeId) -> Option<(usize, Known)> {
-        let directory = self.known.get(&dir)?;
-        Some((directory.listing.len(), directory.wholly_known()?))
+    pub fn extent(&self, dir: TreeNodeId) -> Option<(usize, Freshness)> {
+        let directory = self.cached.get(&dir)?;
+        Some((directory.listing.len(), directory.freshness()?))
     }
 
     /// How many entries are in listings that are leased.
-    pub fn leased(&self, trust: &Trust) -> usize {
-        let is_leased = |directory: &&Directory| directory.known.is_some_and(|known| trust.holds(known));
-        self.known.values().filter(is_leased).map(|directory| directory.listing.len()).sum()
+    pub fn leased(&self, coherency: &Coherency) -> usize {
+        let is_leased =
+            |directory: &&Directory| directory.listed.is_some_and(|freshness| coherency.is_leased(freshness));
+        self.cached.values().filter(is_leased).map(|directory| directory.listing.len()).sum()
     }
 
     /// Drops what can no longer be believed, and what is known of directories that nobody asks for any more.
-    pub fn expire(&mut self, trust: &Trust, is_there: impl Fn(TreeNodeId) -> bool) {
-        let may_count = |known: Known| trust.holds(known) || trust.believes(known);
-        let is_of_use = |directory: &Directory| match directory.known {
-            Some(known) => may_count(known),
-            None => directory.singly.values().flatten().any(|known| may_count(*known)),
+    pub fn expire(&mut self, coherency: &Coherency, is_there: impl Fn(TreeNodeId) -> bool) {
+        let may_count =
+            |freshness: Freshness| coherency.is_leased(freshness) || coherency.is_valid(freshness);
+        let is_of_use = |directory: &Directory| match directory.listed {
+            Some(freshness) => may_count(freshness),
+            None => directory.singles.values().flatten().any(|freshness| may_count(*freshness)),
         };
-        let old = self.known.iter().filter(|(dir, directory)| !is_there(**dir) || !is_of_use(directory));
+        let old = self.cached.iter().filter(|(dir, directory)| !is_there(**dir) || !is_of_use(directory));
         let old: Vec<TreeNodeId> = old.map(|(dir, _)| *dir).collect();
         for dir in old {
             self.drop_listing(dir);
         }
-        self.recent.retain(|_, recent| trust.now < recent.last + RECENT_FOR);
+        self.recent.retain(|_, recent| coherency.now < recent.last + RECENT_FOR);
     }
 
     fn drop_listing(&mut self, dir: TreeNodeId) {
-        if let Some(known) = self.known.remove(&dir) {
-            self.entries = self.entries.saturating_sub(known.listing.len());
-            self.singles = self.singles.saturating_sub(known.singles());
+        if let Some(directory) = self.cached.remove(&dir) {
+            self.entries = self.entries.saturating_sub(directory.listing.len());
+            self.singles = self.singles.saturating_sub(directory.single_count());
         }
     }
 
     fn shrink(&mut self, keep: TreeNodeId) {
         while self.entries > self.entries_max {
-            let others = self.known.iter().filter(|(dir, _)| **dir != keep);
-            let oldest = others.min_by_key(|(_, directory)| directory.known.map(|known| known.at));
+            let others = self.cached.iter().filter(|(dir, _)| **dir != keep);
+            let oldest = others.min_by_key(|(_, directory)| directory.listed.map(|freshness| freshness.at));
             let Some(oldest) = oldest.map(|(dir, _)| *dir) else { return };
             self.drop_listing(oldest);
         }

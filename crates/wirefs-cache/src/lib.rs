@@ -7,24 +7,24 @@
 //!
 //! *Proved by*: unit tests and properties beside each module.
 
+pub mod coherency;
 pub mod directories;
+pub mod inactive_listings;
 pub mod long_listing;
-pub mod meter;
 pub mod mode;
-pub mod names;
+pub mod name_tree;
+pub mod path_estimator;
 pub mod piece;
 pub mod ranges;
 pub mod read_ahead;
-pub mod shelf;
-pub mod trust;
 
-pub use directories::{Directories, Found};
-pub use long_listing::{LongListing, Page};
-pub use meter::Meter;
+pub use coherency::{Coherency, FOREVER, Freshness};
+pub use directories::{CachedLookup, DirectoryCache};
+pub use inactive_listings::{InactiveListings, PackedListing};
+pub use long_listing::{ListingPage, LongListing};
 pub use mode::{Fetch, Mode, Publish, Validate};
-pub use names::{Names, Node, TreeNodeId, ROOT};
-pub use piece::{PIECE_BYTES, Piece};
-pub use ranges::Ranges;
+pub use name_tree::{NameTree, ROOT, TreeNode, TreeNodeId};
+pub use path_estimator::PathEstimator;
+pub use piece::{CachePiece, PIECE_BYTES};
+pub use ranges::CachedRanges;
 pub use read_ahead::ReadAhead;
-pub use shelf::{Packed, Shelf};
-pub use trust::{FOREVER, Known, Trust};

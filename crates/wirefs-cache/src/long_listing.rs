@@ -3,7 +3,7 @@
 //! An entry takes about 250 bytes, packed 30 to 50: who walks a directory of a million files needs a page of them at a time, in the
 //! order in which they came.
 
-use crate::shelf::Packed;
+use crate::inactive_listings::PackedListing;
 use std::sync::Arc;
 use wirefs_op::{DirEntry, Time};
 
@@ -16,7 +16,7 @@ pub const ENTRY_BYTES: usize = 250;
 
 /// Entries that are unpacked, and how many there are before them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Page {
+pub struct ListingPage {
     /// The number of the first of them in the whole listing.
     pub first: usize,
     /// They themselves.
@@ -28,12 +28,12 @@ pub struct Page {
 /// INVARIANT: each packed page holds [`PAGE_ENTRIES`] entries.
 #[derive(Clone, Debug, Default)]
 pub struct LongListing {
-    packed: Vec<Packed>,
+    packed: Vec<PackedListing>,
     packed_bytes: usize,
     /// What follows the packed pages; all of it, where there are none.
     rest: Arc<Vec<DirEntry>>,
     /// The packed page that was read last.
-    read: Option<Page>,
+    read: Option<ListingPage>,
 }
 
 impl From<Arc<Vec<DirEntry>>> for LongListing {
@@ -89,23 +89,23 @@ impl LongListing {
         let mut pages = self.rest.chunks_exact(PAGE_ENTRIES);
         for page in pages.by_ref() {
             let packed = pack(page);
-            self.packed_bytes += packed.as_ref().map_or(0, Packed::cost);
+            self.packed_bytes += packed.as_ref().map_or(0, PackedListing::cost);
             self.packed.extend(packed);
         }
         self.rest = Arc::new(pages.remainder().to_vec());
     }
 
     /// The entries from some number before or at `index` on; with none beyond the end. `None`: what was packed cannot be unpacked.
-    pub fn page(&mut self, index: usize) -> Option<Page> {
+    pub fn page(&mut self, index: usize) -> Option<ListingPage> {
         let number = index / PAGE_ENTRIES;
         let Some(packed) = self.packed.get(number) else {
             let first = self.packed.len() * PAGE_ENTRIES;
-            return Some(Page { first, entries: Arc::clone(&self.rest) });
+            return Some(ListingPage { first, entries: Arc::clone(&self.rest) });
         };
         let first = number * PAGE_ENTRIES;
         if self.read.as_ref().is_none_or(|page| page.first != first) {
             let (entries, _) = packed.unpack()?;
-            self.read = Some(Page { first, entries: Arc::new(entries) });
+            self.read = Some(ListingPage { first, entries: Arc::new(entries) });
         }
         self.read.clone()
     }
@@ -125,11 +125,11 @@ impl LongListing {
 }
 
 /// Packs entries. None when there are none.
-fn pack(entries: &[DirEntry]) -> Option<Packed> {
+fn pack(entries: &[DirEntry]) -> Option<PackedListing> {
     let first = entries.first()?;
     let told = entries.iter().map(|entry| (entry.name.as_slice(), entry.stat));
     // Whose attributes go before them does not matter: they are told as a difference to those.
-    Some(Packed::new(&first.stat, told, Time(0), false))
+    Some(PackedListing::new(&first.stat, told, Time(0), false))
 }
 
 #[cfg(test)]

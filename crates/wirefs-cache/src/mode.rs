@@ -21,7 +21,7 @@ pub enum Publish {
     /// File data is sent at once and its caller goes on; close, fsync and locks wait for the replies.
     Background,
     /// The same, but only once there are so many bytes of it in a file, or something else is asked about the file: close, say.
-    Gathered(u32),
+    Coalesced(u32),
     /// As in the background, and close waits for the server's disk too. Until that has it, data is kept here to be sent again.
     Committed,
     /// File data stays here until close or fsync puts it in the place of the file, whole and in one step.
@@ -36,7 +36,7 @@ pub enum Fetch {
     /// Whole directories, whole small files, blocks ahead of a sequential reader.
     Blocks,
     /// What is asked for, in whole pieces, and nothing before it is.
-    Asked,
+    OnDemand,
     /// Whole directories, and of each file that is opened all, as a copy of its own.
     Whole,
     /// Nothing.
@@ -59,9 +59,9 @@ pub struct Mode {
 /// The window when the user names none, as in the Op source.
 const WINDOW: Duration = Duration::from_secs(1);
 /// What is gathered when the user names no size, as in the PODOS source.
-const GATHERED_BYTES: u32 = 1024;
+const COALESCED_BYTES: u32 = 1024;
 /// What may be gathered at most, in bytes: more would wait for close longer than it takes to send.
-const GATHERED_BYTES_MAX: u32 = 16 * 1024 * 1024;
+const COALESCED_BYTES_MAX: u32 = 16 * 1024 * 1024;
 
 const fn row(name: &'static str, validate: Validate, publish: Publish, fetch: Fetch) -> Mode {
     Mode { name, validate, publish, fetch }
@@ -72,7 +72,7 @@ pub const MODES: [Mode; 7] = [
     row("lease", Validate::Lease, Publish::Background, Fetch::Blocks),
     row("window", Validate::Window(WINDOW), Publish::Background, Fetch::Blocks),
     row("session", Validate::AtOpen(WINDOW), Publish::Replaced, Fetch::Whole),
-    row("lazy", Validate::Window(WINDOW), Publish::Gathered(GATHERED_BYTES), Fetch::Blocks),
+    row("lazy", Validate::Window(WINDOW), Publish::Coalesced(COALESCED_BYTES), Fetch::Blocks),
     row("commit", Validate::Window(WINDOW), Publish::Committed, Fetch::Blocks),
     row("direct", Validate::Lease, Publish::EachCall, Fetch::Exact),
     row("strict", Validate::EachCall, Publish::EachCall, Fetch::Exact),
@@ -80,17 +80,17 @@ pub const MODES: [Mode; 7] = [
 
 impl Publish {
     /// Whether a `write` returns before the server has it.
-    pub fn is_behind(self) -> bool {
+    pub fn is_write_back(self) -> bool {
         match self {
-            Publish::Background | Publish::Gathered(_) | Publish::Committed | Publish::Replaced => true,
+            Publish::Background | Publish::Coalesced(_) | Publish::Committed | Publish::Replaced => true,
             Publish::EachCall => false,
         }
     }
 
     /// How many bytes of one file are gathered before they are sent.
-    pub fn gathered_bytes(self) -> u32 {
+    pub fn coalesced_bytes(self) -> u32 {
         match self {
-            Publish::Gathered(bytes) => bytes,
+            Publish::Coalesced(bytes) => bytes,
             Publish::Background | Publish::Committed | Publish::Replaced | Publish::EachCall => 0,
         }
     }
@@ -99,40 +99,40 @@ impl Publish {
     pub fn is_committed(self) -> bool {
         match self {
             Publish::Committed => true,
-            Publish::Background | Publish::Gathered(_) | Publish::Replaced | Publish::EachCall => false,
+            Publish::Background | Publish::Coalesced(_) | Publish::Replaced | Publish::EachCall => false,
         }
     }
 }
 
 impl Fetch {
     /// Whether what was read or written is kept for the next who asks.
-    pub fn is_kept(self) -> bool {
+    pub fn is_cached(self) -> bool {
         match self {
-            Fetch::Blocks | Fetch::Asked | Fetch::Whole => true,
+            Fetch::Blocks | Fetch::OnDemand | Fetch::Whole => true,
             Fetch::Exact => false,
         }
     }
 
     /// Whether each open file is a copy of its own.
-    pub fn is_private(self) -> bool {
+    pub fn has_private_copies(self) -> bool {
         match self {
             Fetch::Whole => true,
-            Fetch::Blocks | Fetch::Asked | Fetch::Exact => false,
+            Fetch::Blocks | Fetch::OnDemand | Fetch::Exact => false,
         }
     }
 
     /// Whether directories and contents of files are fetched before anybody asks for them.
-    pub fn is_ahead(self) -> bool {
+    pub fn prefetches(self) -> bool {
         match self {
             Fetch::Blocks | Fetch::Whole => true,
-            Fetch::Asked | Fetch::Exact => false,
+            Fetch::OnDemand | Fetch::Exact => false,
         }
     }
 
     /// The same without anything that nobody has asked for.
-    pub fn without_ahead(self) -> Fetch {
+    pub fn without_prefetch(self) -> Fetch {
         match self {
-            Fetch::Blocks | Fetch::Asked => Fetch::Asked,
+            Fetch::Blocks | Fetch::OnDemand => Fetch::OnDemand,
             Fetch::Whole | Fetch::Exact => self,
         }
     }
@@ -155,7 +155,7 @@ impl Mode {
     }
 
     /// Whether each open asks, however young what is known.
-    pub fn asks_at_open(&self) -> bool {
+    pub fn validates_at_open(&self) -> bool {
         match self.validate {
             Validate::AtOpen(_) | Validate::EachCall => true,
             Validate::Lease | Validate::Window(_) => false,
@@ -171,17 +171,17 @@ impl Mode {
     }
 
     /// Whether listings may be kept by the kernel, until it is told to drop them.
-    pub fn keeps_listings(&self) -> bool {
-        self.takes_leases() && self.fetch.is_kept()
+    pub fn kernel_caches_listings(&self) -> bool {
+        self.takes_leases() && self.fetch.is_cached()
     }
 
     /// Whether a mount that is alone may have done a change before the server has.
-    pub fn may_be_ahead(&self) -> bool {
-        self.takes_leases() && self.publish.is_behind()
+    pub fn allows_optimism(&self) -> bool {
+        self.takes_leases() && self.publish.is_write_back()
     }
 
     /// For how long what is fetched ahead may be expected to be believed, if nobody promises more.
-    pub fn foresight(&self) -> Duration {
+    pub fn prefetch_window(&self) -> Duration {
         match self.validate {
             Validate::Window(window) | Validate::AtOpen(window) => window,
             Validate::Lease | Validate::EachCall => WINDOW,
@@ -204,7 +204,7 @@ impl Mode {
         };
         match (&mut mode, value) {
             (_, None) => {}
-            (Mode { publish: Publish::Gathered(bytes), .. }, Some(value)) => *bytes = parse_size(value)?,
+            (Mode { publish: Publish::Coalesced(bytes), .. }, Some(value)) => *bytes = parse_size(value)?,
             (Mode { validate: Validate::Window(window), publish: Publish::Background, .. }, Some(value)) => {
                 *window = parse_span(value)?;
             }
@@ -217,10 +217,10 @@ impl Mode {
 impl std::fmt::Display for Mode {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match (self.validate, self.publish) {
-            (_, Publish::Gathered(bytes)) if bytes % 1024 == 0 => {
+            (_, Publish::Coalesced(bytes)) if bytes % 1024 == 0 => {
                 write!(f, "{}={}k", self.name, bytes / 1024)
             }
-            (_, Publish::Gathered(bytes)) => write!(f, "{}={bytes}", self.name),
+            (_, Publish::Coalesced(bytes)) => write!(f, "{}={bytes}", self.name),
             (Validate::Window(window), Publish::Background) => {
                 write!(f, "{}={}ms", self.name, window.as_millis())
             }
@@ -255,7 +255,7 @@ fn parse_size(text: &str) -> Result<u32, String> {
         _ => return Err(wrong()),
     };
     let bytes = number.checked_mul(factor).ok_or_else(wrong)?;
-    if (1..=GATHERED_BYTES_MAX).contains(&bytes) { Ok(bytes) } else { Err(wrong()) }
+    if (1..=COALESCED_BYTES_MAX).contains(&bytes) { Ok(bytes) } else { Err(wrong()) }
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ pub const PIECE_BYTES: u64 = 128 * 1024;
 
 /// One piece of one version of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Piece {
+pub struct CachePiece {
     /// The file.
     pub file: FileId,
     /// Its version: contents of another are of no use.
@@ -18,12 +18,12 @@ pub struct Piece {
     pub length: u32,
 }
 
-impl Piece {
+impl CachePiece {
     /// The piece of a file of `size` bytes that has the byte at `offset`; none past the end.
-    pub fn at(file: FileId, version: u64, size: u64, offset: u64) -> Option<Piece> {
+    pub fn at(file: FileId, version: u64, size: u64, offset: u64) -> Option<CachePiece> {
         let start = offset - offset % PIECE_BYTES;
         let length = u32::try_from(size.checked_sub(start)?.min(PIECE_BYTES)).ok()?;
-        (offset < size).then_some(Piece { file, version, offset: start, length })
+        (offset < size).then_some(CachePiece { file, version, offset: start, length })
     }
 
     /// Where it ends.

@@ -14,7 +14,7 @@ const REORDER_BYTES: u64 = 1024 * 1024;
 /// Who has read so much in sequence, in bytes, reads a large file once from its beginning to its end …
 const LONG_RUN_BYTES: u64 = 16 * 1024 * 1024;
 /// … and hardly comes back to what lies so far behind, in bytes.
-const BEHIND_BYTES: u64 = 4 * 1024 * 1024;
+const PASSED_BYTES: u64 = 4 * 1024 * 1024;
 
 /// One open file's reading pattern.
 #[derive(Clone, Copy, Debug, Default)]
@@ -31,13 +31,13 @@ pub struct ReadAhead {
 impl ReadAhead {
     /// The pattern of a reader whose data was dropped because others may have changed it: only a second read that follows the first in
     /// sequence is read ahead of. A first read of a database under each lock asks for nothing more.
-    pub fn anew() -> ReadAhead {
+    pub fn after_invalidation() -> ReadAhead {
         ReadAhead { next: u64::MAX, ..ReadAhead::default() }
     }
 
     /// Takes note of a read of `start..end`; tells up to where it pays to have the data, `end` if no further.
-    /// `wire_bytes` is what the wire holds: bandwidth × delay.
-    pub fn wanted(&mut self, start: u64, end: u64, wire_bytes: u64) -> u64 {
+    /// `bdp_bytes` is what the wire holds: bandwidth × delay.
+    pub fn advance(&mut self, start: u64, end: u64, bdp_bytes: u64) -> u64 {
         let near = start <= self.next.saturating_add(REORDER_BYTES)
             && start.saturating_add(REORDER_BYTES) >= self.next;
         let sequential = if self.run == 0 {
@@ -52,15 +52,15 @@ impl ReadAhead {
         self.run = self.run.saturating_add(end - start);
         self.next = self.next.max(end);
         let trusted = self.run.saturating_mul(TRUST_FACTOR).min(TRUST_BYTES_MAX);
-        let most = (2 * wire_bytes).max(trusted).clamp(4 * WINDOW_BYTES_MIN, WINDOW_BYTES_MAX);
+        let most = (2 * bdp_bytes).max(trusted).clamp(4 * WINDOW_BYTES_MIN, WINDOW_BYTES_MAX);
         self.window = (self.window * 2).clamp(WINDOW_BYTES_MIN, most);
         self.next.saturating_add(self.window)
     }
 
     /// What a reader of much in sequence has left far behind since this was last asked. It will hardly come back, and the kernel has
     /// these pages.
-    pub fn left_behind(&mut self) -> Option<(u64, u64)> {
-        let to = self.next.saturating_sub(BEHIND_BYTES);
+    pub fn take_passed(&mut self) -> Option<(u64, u64)> {
+        let to = self.next.saturating_sub(PASSED_BYTES);
         if self.run < LONG_RUN_BYTES || to <= self.passed {
             return None;
         }

@@ -160,7 +160,7 @@ impl Client {
 
     /// Whether what this client knows of the node is what counts: own changes of it are on their way, and nobody else's can be.
     pub(crate) fn is_ahead(&self, node: TreeNodeId) -> bool {
-        self.files.is_ahead(node) && self.names.node(node).is_some_and(|known| known.known.is_some())
+        self.files.is_ahead(node) && self.names.node(node).is_some_and(|known| known.freshness.is_some())
     }
 
     /// Whether an own change of the node may be shown before the server has it.
@@ -365,7 +365,7 @@ impl Client {
     /// Whether `close` need not wait for the server to have what was written: the journal has it, and nobody else sees the file before the
     /// server does.
     pub(crate) fn closes_ahead(&self, node: TreeNodeId) -> bool {
-        self.is_ahead(node) && self.may_be_ahead() && self.config.mode.publish.is_behind()
+        self.is_ahead(node) && self.may_be_ahead() && self.config.mode.publish.is_write_back()
     }
 
     pub(crate) fn note_late(&mut self, what: &'static str, path: TreePath, errno: Errno) {

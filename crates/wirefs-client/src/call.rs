@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use std::ops::Deref;
 use std::time::Duration;
-pub use wirefs_cache::{TreeNodeId, ROOT};
+pub use wirefs_cache::{ROOT, TreeNodeId};
 use wirefs_op::{Errno, FsStat, LockFamily, LockRange, SetStat, Stat};
 
 /// An open file or directory.
@@ -153,7 +153,14 @@ pub enum Call<'a> {
     /// Lists a directory from `offset` on (0 is the start, else the `next` of an entry). As many entries as fit in
     /// `bytes_max`, each costing `entry_bytes` plus its name, rounded up to 8. With `with_stats`, each entry other than
     /// `.` and `..` counts one lookup on its node. Handle 0: the directory was not opened ([`UNOPENED`]).
-    Readdir { node: TreeNodeId, handle: Handle, offset: u64, bytes_max: u32, entry_bytes: u32, with_stats: bool },
+    Readdir {
+        node: TreeNodeId,
+        handle: Handle,
+        offset: u64,
+        bytes_max: u32,
+        entry_bytes: u32,
+        with_stats: bool,
+    },
     /// Closes a directory.
     Releasedir { node: TreeNodeId, handle: Handle },
     /// A directory's entries to stable storage.

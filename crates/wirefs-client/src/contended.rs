@@ -12,7 +12,7 @@
 use crate::core::Client;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use wirefs_cache::{Found, TreeNodeId, ROOT};
+use wirefs_cache::{CachedLookup, ROOT, TreeNodeId};
 use wirefs_op::message::attach::Watch;
 use wirefs_op::message::put::PutMode;
 use wirefs_op::message::recall::RecallItem;
@@ -103,8 +103,8 @@ impl Client {
             let dir_id = self.names.node(dir).map(|known| known.stat.id);
             let is_contended = dir_id.is_some_and(|dir| self.contended.is(self.now, dir));
             is_contended
-                && !matches!(self.directories.find(dir, &name, &self.trust()),
-                    Found::Entry(found) if Some(found.stat.id) == id)
+                && !matches!(self.directories.find(dir, &name, &self.coherency()),
+                    CachedLookup::Entry(found) if Some(found.stat.id) == id)
         })
     }
 

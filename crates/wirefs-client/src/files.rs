@@ -25,7 +25,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 pub(crate) use uncommitted::Change;
 pub(crate) use unopened::{Ending, Part, Position, Unopened};
-use wirefs_cache::{TreeNodeId, Page};
+use wirefs_cache::{ListingPage, TreeNodeId};
 use wirefs_op::message::target::Fd;
 use wirefs_op::{DirEntry, Errno};
 
@@ -137,7 +137,7 @@ impl Files {
     }
 
     /// The entries of an open directory around this one. `None`: they cannot be had.
-    pub(crate) fn page(&mut self, handle: Handle, index: usize) -> Option<Page> {
+    pub(crate) fn page(&mut self, handle: Handle, index: usize) -> Option<ListingPage> {
         let page = self.directory_mut(handle)?.entries.page(index);
         self.unopened.weigh(handle);
         page
@@ -153,7 +153,10 @@ impl Files {
     ///
     /// # Cost
     /// Looks at the open directories alone.
-    pub(crate) fn listing_bytes_max(&self, counts: impl Fn(TreeNodeId, &Arc<Vec<DirEntry>>) -> bool) -> usize {
+    pub(crate) fn listing_bytes_max(
+        &self,
+        counts: impl Fn(TreeNodeId, &Arc<Vec<DirEntry>>) -> bool,
+    ) -> usize {
         listing_bytes(self.directories.values(), counts) + self.unopened.bytes()
     }
 

@@ -4,7 +4,7 @@ use crate::core::{Attachment, Client, Lane, Output};
 use crate::operation::Pending;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use wirefs_cache::{Known, Mode, TreeNodeId, Trust};
+use wirefs_cache::{Coherency, Freshness, Mode, TreeNodeId};
 use wirefs_lease::{Forgetting, Holder, Serial};
 use wirefs_op::message::attach::{Leases as Terms, Watch};
 use wirefs_op::message::ping::Tping;
@@ -90,27 +90,27 @@ impl Leases {
 
 impl Client {
     /// What may be believed now.
-    pub(crate) fn trust(&self) -> Trust {
-        Trust {
+    pub(crate) fn coherency(&self) -> Coherency {
+        Coherency {
             now: self.now,
             window: self.config.mode.window(),
-            asked_after: self.acquired,
+            requested_after: self.acquired,
             leased_since: self.leases.holder.as_ref().map(|_| self.leases.since),
             is_valid: self.leases.are_valid(self.now),
         }
     }
 
     /// As of when attributes are known that the reply to a request sent at `sent` tells.
-    pub(crate) fn known(&mut self, stat: &Stat, sent: Time) -> Known {
+    pub(crate) fn known(&mut self, stat: &Stat, sent: Time) -> Freshness {
         self.known_object(stat.id, stat.leased, sent)
     }
 
     /// The same of anything of an object of which the reply says whether it is leased.
-    pub(crate) fn known_object(&mut self, id: FileId, leased: bool, sent: Time) -> Known {
+    pub(crate) fn known_object(&mut self, id: FileId, leased: bool, sent: Time) -> Freshness {
         let holder = self.leases.holder.as_ref().filter(|_| leased);
         let leased = holder.is_some_and(|holder| !holder.is_overtaken(id, sent));
         self.leases.holds_any |= leased;
-        Known { at: sent, leased }
+        Freshness { at: sent, leased }
     }
 
     /// Whether a name was taken back since a request was sent at `sent`.
@@ -123,10 +123,10 @@ impl Client {
 
     /// As of when a name is known of which the reply to a request sent at `sent` tells, with a lease on the directory if
     /// `leased`.
-    pub(crate) fn known_name(&mut self, dir: TreeNodeId, name: &[u8], leased: bool, sent: Time) -> Known {
+    pub(crate) fn known_name(&mut self, dir: TreeNodeId, name: &[u8], leased: bool, sent: Time) -> Freshness {
         let leased = leased && self.leases.are_agreed() && !self.is_name_taken_back(dir, name, sent);
         self.leases.holds_any |= leased;
-        Known { at: sent, leased }
+        Freshness { at: sent, leased }
     }
 
     /// Of these entries of a listing asked for at `sent`, what the taken-back names among them mean is not leased either.
@@ -139,7 +139,13 @@ impl Client {
     }
 
     /// The same of a name that this client changed, where the reply tells what the directory is then.
-    pub(crate) fn known_own(&mut self, dir: TreeNodeId, name: &[u8], stat: Option<&Stat>, sent: Time) -> Known {
+    pub(crate) fn known_own(
+        &mut self,
+        dir: TreeNodeId,
+        name: &[u8],
+        stat: Option<&Stat>,
+        sent: Time,
+    ) -> Freshness {
         self.known_name(dir, name, stat.is_some_and(|stat| stat.leased), sent)
     }
 
@@ -203,7 +209,7 @@ impl Client {
     pub(crate) fn forget_leased(&mut self) {
         self.leases.since = self.now;
         self.leases.holds_any = false;
-        self.directories.doubt_all();
+        self.directories.invalidate_all();
         drop(self.shelf.drain());
         self.doubt_listings();
     }

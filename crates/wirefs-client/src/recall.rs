@@ -5,7 +5,7 @@ use crate::core::{Client, Output};
 use crate::operation::{lock, open};
 use bytes::Bytes;
 use std::collections::BTreeSet;
-use wirefs_cache::{TreeNodeId, ROOT};
+use wirefs_cache::{ROOT, TreeNodeId};
 use wirefs_lease::{Forgetting, Item, Serial};
 use wirefs_op::message::recall::{OWN, RecallItem, Rrecall, Trecalled};
 use wirefs_op::message::target::NOFD;
@@ -77,21 +77,21 @@ impl Client {
 
     /// Forgets here what an item names.
     fn forget(&mut self, item: &RecallItem, forgotten: &mut Forgotten) {
-        self.names.doubt_file(item.id);
+        self.names.invalidate_file(item.id);
         self.directories.outdate(item.id, self.now);
         match &item.name {
-            Some(name) => self.shelf.doubt_name(item.id, name),
+            Some(name) => self.shelf.invalidate_name(item.id, name),
             None => drop(self.shelf.take(item.id)),
         }
         let Some(node) = self.names.of_file(item.id) else { return };
         self.files.doubt_directories(node, item.name.as_deref());
         self.doubt_listing(node);
         if let Some(name) = &item.name {
-            self.directories.doubt_name(node, name);
-            self.names.doubt_gone(self.now);
+            self.directories.invalidate_name(node, name);
+            self.names.invalidate_evicted(self.now);
             self.tell_of_name(node, name, forgotten);
         } else {
-            self.directories.doubt(node);
+            self.directories.invalidate(node);
             self.files.doubt_contents(node);
             self.tell_of_all_names(node, forgotten);
         }
@@ -107,7 +107,7 @@ impl Client {
     fn forget_meant(&mut self, node: TreeNodeId, forgotten: &mut Forgotten) {
         let Some(known) = self.names.node(node) else { return };
         let (id, is_held) = (known.stat.id, known.is_held_by_kernel());
-        self.names.doubt_file(id);
+        self.names.invalidate_file(id);
         self.directories.outdate(id, self.now);
         self.files.doubt_contents(node);
         if is_held {
@@ -118,14 +118,14 @@ impl Client {
     fn tell_of_name(&mut self, dir: TreeNodeId, name: &[u8], forgotten: &mut Forgotten) {
         let child = self.names.child(dir, name).and_then(|child| self.names.node(child));
         let is_told = child.is_some_and(|child| child.is_held_by_kernel());
-        if self.names.untell_absent(dir, name) || is_told {
+        if self.names.remove_negative(dir, name) || is_told {
             forgotten.names.insert((dir, name.to_vec()));
         }
     }
 
     fn tell_of_all_names(&mut self, dir: TreeNodeId, forgotten: &mut Forgotten) {
-        forgotten.names.extend(self.names.told_names(dir).map(|name| (dir, name.to_vec())));
-        forgotten.names.extend(self.names.untell_all_absent(dir).into_iter().map(|name| (dir, name)));
+        forgotten.names.extend(self.names.kernel_names(dir).map(|name| (dir, name.to_vec())));
+        forgotten.names.extend(self.names.remove_negatives(dir).into_iter().map(|name| (dir, name)));
     }
 
     /// Names first: an answer on its way brings attributes with a name, and is waited for by who forgets that.
@@ -153,14 +153,14 @@ impl Client {
     pub(crate) fn empty_kernel(&mut self) {
         // First: nothing that a call holds keeps these.
         self.doubt_listings();
-        for dir in self.names.with_absent_names() {
-            for name in self.names.untell_all_absent(dir) {
+        for dir in self.names.directories_with_negatives() {
+            for name in self.names.remove_negatives(dir) {
                 self.invalidate_name(dir, name);
             }
         }
         let nodes: Vec<TreeNodeId> = self.names.held_by_kernel().collect();
         for node in &nodes {
-            let names: Vec<Vec<u8>> = self.names.told_names(*node).map(<[u8]>::to_vec).collect();
+            let names: Vec<Vec<u8>> = self.names.kernel_names(*node).map(<[u8]>::to_vec).collect();
             for name in names {
                 self.invalidate_name(*node, name);
             }

@@ -102,7 +102,7 @@ impl Client {
         let is_settled = |number: u64, pending: &Pending| {
             again.contains_key(&number) || matches!(pending, Pending::Confirm(_) | Pending::Barrier(_))
         };
-        let departure = self.outgoing.departs(now);
+        let departure = self.outgoing.request_sent(now);
         let settled = self.requests.take_settled(now, departure, is_settled);
         self.forget_below(self.requests.next_number());
         self.journal_again();
@@ -130,10 +130,11 @@ impl Client {
         let is_same = |(node, stat): (&TreeNodeId, &Stat)| {
             self.names.node(*node).is_some_and(|known| known.stat.size == stat.size)
         };
-        let changed: Vec<TreeNodeId> = nodes.iter().filter(|one| !is_same(*one)).map(|(node, _)| *node).collect();
+        let changed: Vec<TreeNodeId> =
+            nodes.iter().filter(|one| !is_same(*one)).map(|(node, _)| *node).collect();
         // Listings have the former ids too, also of files that no program uses, and by names that none has looked up.
         if made.iter().any(|(id, stat)| *id != stat.id) {
-            self.directories.doubt_all();
+            self.directories.invalidate_all();
         }
         self.all_identified(&nodes);
         for node in changed {

@@ -16,7 +16,7 @@ use crate::streams::Joined;
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-use wirefs_cache::{TreeNodeId, PIECE_BYTES, Piece};
+use wirefs_cache::{CachePiece, PIECE_BYTES, TreeNodeId};
 use wirefs_op::{Errno, Time};
 
 /// On a wire with shorter round trips the server is as fast as a disk: only small files are kept, which cost one each.
@@ -71,7 +71,7 @@ struct Pieces {
 #[derive(Debug, Default)]
 pub(crate) struct Stored {
     is_on: bool,
-    loading: BTreeMap<Piece, Loading>,
+    loading: BTreeMap<CachePiece, Loading>,
     /// INVARIANT: of nodes that are there.
     known: BTreeMap<TreeNodeId, Pieces>,
 }
@@ -88,7 +88,7 @@ impl Stored {
     }
 
     /// Whether it is known that a piece is not there.
-    fn lacks(&self, node: TreeNodeId, piece: &Piece) -> bool {
+    fn lacks(&self, node: TreeNodeId, piece: &CachePiece) -> bool {
         self.known.get(&node).is_some_and(|pieces| {
             pieces.version == piece.version && (!pieces.any || pieces.missing.contains(&piece.offset))
         })
@@ -98,7 +98,7 @@ impl Stored {
         self.known.get(&node).is_some_and(|pieces| pieces.version == version && pieces.any)
     }
 
-    fn note(&mut self, node: TreeNodeId, piece: &Piece, loaded: &Loaded) {
+    fn note(&mut self, node: TreeNodeId, piece: &CachePiece, loaded: &Loaded) {
         let fresh = || Pieces { version: piece.version, any: false, missing: BTreeSet::new() };
         let pieces = self.known.entry(node).or_insert_with(fresh);
         if pieces.version != piece.version {
@@ -123,7 +123,7 @@ impl Client {
     }
 
     /// What became of a piece that [`Output::Load`] asked for.
-    pub fn loaded(&mut self, now: Time, piece: Piece, loaded: Loaded) {
+    pub fn loaded(&mut self, now: Time, piece: CachePiece, loaded: Loaded) {
         self.now = now;
         let Some(Loading { awaited, parked }) = self.stored.loading.remove(&piece) else { return };
         if let Some(node) = self.names.of_file(piece.file) {
@@ -142,15 +142,15 @@ impl Client {
         }
     }
 
-    fn take_stored(&mut self, node: TreeNodeId, piece: &Piece, data: &Bytes) {
+    fn take_stored(&mut self, node: TreeNodeId, piece: &CachePiece, data: &Bytes) {
         let known = self.names.node(node).filter(|known| known.stat.version == piece.version);
-        let Some(known) = known.and_then(|known| known.known) else { return };
+        let Some(known) = known.and_then(|known| known.freshness) else { return };
         if self.files.is_writing(node) || self.files.contents(node).is_locked {
             return;
         }
         if !self.files.is_of(node, piece.version) {
-            let trust = self.trust();
-            if self.files.observe(node, piece.version, known, &trust) {
+            let coherency = self.coherency();
+            if self.files.observe(node, piece.version, known, &coherency) {
                 fetch::invalidate_pages(self, node);
             }
         }
@@ -199,11 +199,11 @@ impl Client {
     }
 
     /// The piece of the present version of a node's contents at `offset`, if it may be on disk.
-    fn wanted_piece(&self, node: TreeNodeId, offset: u64) -> Option<Piece> {
+    fn wanted_piece(&self, node: TreeNodeId, offset: u64) -> Option<CachePiece> {
         let is_locked = self.files.known(node).is_some_and(|contents| contents.is_locked);
         let may_load = self.stored.is_on && !is_locked && !self.files.is_writing(node);
         let known = self.names.node(node).filter(|_| may_load)?;
-        let piece = Piece::at(known.stat.id, known.stat.version, known.stat.size, offset)?;
+        let piece = CachePiece::at(known.stat.id, known.stat.version, known.stat.size, offset)?;
         (!self.stored.lacks(node, &piece)).then_some(piece)
     }
 
@@ -212,7 +212,7 @@ impl Client {
         self.wanted_piece(node, offset).is_some()
     }
 
-    fn load(&mut self, piece: Piece) -> &mut Loading {
+    fn load(&mut self, piece: CachePiece) -> &mut Loading {
         if !self.stored.loading.contains_key(&piece) {
             self.output(Output::Load(piece));
         }
@@ -220,7 +220,13 @@ impl Client {
     }
 
     /// Looks for unknown contents, from `start` on, on disk first. Tells up to where; none when they are to be asked for.
-    pub(crate) fn load_ahead(&mut self, node: TreeNodeId, handle: Handle, start: u64, end: u64) -> Option<u64> {
+    pub(crate) fn load_ahead(
+        &mut self,
+        node: TreeNodeId,
+        handle: Handle,
+        start: u64,
+        end: u64,
+    ) -> Option<u64> {
         let piece = self.wanted_piece(node, start)?;
         if !self.files.is_of(node, piece.version) {
             return None;
@@ -276,23 +282,22 @@ impl Client {
     }
 
     /// The piece of a node's contents at `offset`, if all of it is known and of a version that the server told.
-    fn complete_piece(&self, node: TreeNodeId, offset: u64) -> Option<(Piece, Bytes)> {
+    fn complete_piece(&self, node: TreeNodeId, offset: u64) -> Option<(CachePiece, Bytes)> {
         let known = self.names.node(node)?;
         let (stat, is_far) = (known.stat, self.incoming.rtt().is_some_and(|rtt| rtt >= WORTH_RTT));
         if !self.files.is_of(node, stat.version) || (stat.size > PIECE_BYTES && !is_far) {
             return None;
         }
-        let piece = Piece::at(stat.id, stat.version, stat.size, offset)?;
+        let piece = CachePiece::at(stat.id, stat.version, stat.size, offset)?;
         let data = self.files.known(node)?.ranges.read(piece.offset, piece.end())?;
         Some((piece, data))
     }
 
     /// All pieces in memory that are worth keeping: what was written is among them.
-    pub fn pieces(&self) -> impl Iterator<Item = (Piece, Bytes)> {
+    pub fn pieces(&self) -> impl Iterator<Item = (CachePiece, Bytes)> {
         self.files.known_nodes().flat_map(move |node| {
             // By what is known, since a file of any size may be a hole.
-            let stretches =
-                self.files.known(node).into_iter().flat_map(|contents| contents.ranges.stretches());
+            let stretches = self.files.known(node).into_iter().flat_map(|contents| contents.ranges.extents());
             let first = |start: u64| start - start % PIECE_BYTES;
             let pieces = stretches.flat_map(|(start, end)| (first(start)..end).step_by(PIECE_BYTES as usize));
             let pieces: BTreeSet<u64> = pieces.collect();

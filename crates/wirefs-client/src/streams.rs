@@ -29,7 +29,7 @@ use std::time::Duration;
 use top::Top;
 use unused::{Item, Unused};
 use walks::{Pace, Walks};
-use wirefs_cache::{TreeNodeId, ROOT};
+use wirefs_cache::{ROOT, TreeNodeId};
 use wirefs_op::Time;
 
 pub(crate) use contents::{Joined, SMALL_BYTES_MAX};
@@ -104,12 +104,12 @@ impl Client {
 
     /// Whether what is asked for now may be expected to be believed for any time at all. Leases count once something was answered.
     pub(crate) fn may_fetch_ahead(&self) -> bool {
-        self.trust().may_last() || (self.leases.are_agreed() && self.link.is_up())
+        self.coherency().allows_caching() || (self.leases.are_agreed() && self.link.is_up())
     }
 
     /// Whether anything is to be asked for ahead.
     fn may_stream(&self) -> bool {
-        self.config.mode.fetch.is_ahead()
+        self.config.mode.fetch.prefetches()
             && !self.streams.is_refused
             && self.now >= self.streams.rests_until
             && self.link.is_up()
@@ -124,7 +124,7 @@ impl Client {
 
     /// A program lists a directory.
     pub(crate) fn directory_opened(&mut self, dir: TreeNodeId) {
-        if self.config.mode.fetch.is_kept() {
+        if self.config.mode.fetch.is_cached() {
             let pace = self.pace();
             self.streams.walks.opened(dir, pace);
             self.note_order(dir);
@@ -301,13 +301,14 @@ impl Client {
     pub(crate) fn drop_unused(&mut self) {
         let (bytes_max, most) = (self.ahead_bytes_max(), self.unused_max());
         for _ in 0..DROPPED_AT_ONCE {
-            let (trust, names) = (self.trust(), &self.names);
+            let (coherency, names) = (self.coherency(), &self.names);
             let (directories, shelf, files) = (&self.directories, &self.shelf, &self.files);
-            let is_packed = |node| names.node(node).is_some_and(|dir| shelf.has_whole(dir.stat.id, &trust));
+            let is_packed =
+                |node| names.node(node).is_some_and(|dir| shelf.has_whole(dir.stat.id, &coherency));
             let is_useless = |node: TreeNodeId, item: Item| match item {
-                Item::Directory => !directories.is_fresh(node, &trust) && !is_packed(node),
+                Item::Directory => !directories.is_fresh(node, &coherency) && !is_packed(node),
                 Item::File(bytes) => {
-                    let is_known = |node| names.node(node).is_some_and(|known| known.is_fresh(&trust));
+                    let is_known = |node| names.node(node).is_some_and(|known| known.is_fresh(&coherency));
                     let contents = files.known(node).map_or(0, |known| known.ranges.bytes() as u64);
                     contents < bytes || !is_known(node)
                 }

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use wirefs_client::call::{Answer, Call, CallId, Caller, Entry, Handle, TreeNodeId, PageCache, ROOT};
+use wirefs_client::call::{Answer, Call, CallId, Caller, Entry, Handle, PageCache, ROOT, TreeNodeId};
 use wirefs_fuse::{FileSystem, MountOptions, Reading, Reply, Session, SessionOptions, mount};
 use wirefs_op::{Errno, FileId, Kind, Stat, Timestamp};
 

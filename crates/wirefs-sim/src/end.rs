@@ -4,7 +4,7 @@ use crate::program::{Closing, Deed, NAMES, Place};
 use crate::world::World;
 use std::time::Duration;
 use wirefs_client::Fate;
-use wirefs_client::call::{TreeNodeId, ROOT};
+use wirefs_client::call::{ROOT, TreeNodeId};
 use wirefs_op::{FileId, Kind};
 use wirefs_server::limits::GRACE;
 

@@ -11,8 +11,8 @@ mod matter;
 use listings::Listings;
 use matter::Matter;
 use std::collections::{BTreeMap, BTreeSet};
-use wirefs_cache::Ranges;
-use wirefs_client::call::{Call, CallId, Handle, Invalidate, TreeNodeId, ROOT};
+use wirefs_cache::CachedRanges;
+use wirefs_client::call::{Call, CallId, Handle, Invalidate, ROOT, TreeNodeId};
 use wirefs_op::{FileId, Stat, Time, Timestamp};
 
 const PAGE_BYTES: u64 = 4096;
@@ -89,7 +89,7 @@ pub(crate) struct Kernel {
     pub(crate) ids: BTreeMap<TreeNodeId, FileId>,
     names: BTreeMap<Place, Believed<Option<TreeNodeId>>>,
     attributes: BTreeMap<TreeNodeId, Believed<Stat>>,
-    pages: BTreeMap<TreeNodeId, Ranges>,
+    pages: BTreeMap<TreeNodeId, CachedRanges>,
     listings: Listings,
     /// The times and sizes that the pages came under.
     dated: BTreeMap<TreeNodeId, (Timestamp, u64)>,

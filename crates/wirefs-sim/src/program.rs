@@ -8,7 +8,7 @@ mod start;
 
 use own::Own;
 use std::collections::{BTreeMap, BTreeSet};
-use wirefs_client::call::{CallId, Entry, Handle, TreeNodeId, ROOT};
+use wirefs_client::call::{CallId, Entry, Handle, ROOT, TreeNodeId};
 use wirefs_op::{FileId, Kind, LockKind, Time};
 
 /// Names that the programs use in each directory.

@@ -12,7 +12,7 @@ use crate::world::{Event, World};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use wirefs_cache::Mode;
-use wirefs_client::call::{Answer, Call, CallId, Entry, Handle, TreeNodeId, OpenHow, ROOT};
+use wirefs_client::call::{Answer, Call, CallId, Entry, Handle, OpenHow, ROOT, TreeNodeId};
 use wirefs_model::Dice;
 use wirefs_op::message::remove::Tremove;
 use wirefs_op::message::target::Place;

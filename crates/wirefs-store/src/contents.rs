@@ -17,7 +17,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use wirefs_cache::Piece;
+use wirefs_cache::CachePiece;
 
 /// What the store holds, and how it did since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -155,7 +155,7 @@ impl Contents {
     }
 
     /// Looks for a piece.
-    pub fn find(&mut self, piece: &Piece) -> Found {
+    pub fn find(&mut self, piece: &CachePiece) -> Found {
         let spot = self.index.find(piece).filter(|spot| spot.length == piece.length);
         let here = spot.and_then(|spot| {
             let file = Arc::clone(&self.segments.get(&spot.segment)?.file);
@@ -180,7 +180,7 @@ impl Contents {
     }
 
     /// Drops a piece that was not.
-    pub fn was_damaged(&mut self, piece: &Piece) {
+    pub fn was_damaged(&mut self, piece: &CachePiece) {
         self.figures.damaged += 1;
         self.index.remove(piece);
     }
@@ -190,7 +190,7 @@ impl Contents {
     ///
     /// # Errors
     /// No new segment can be made.
-    pub fn reserve(&mut self, piece: &Piece) -> io::Result<Option<Reserved>> {
+    pub fn reserve(&mut self, piece: &CachePiece) -> io::Result<Option<Reserved>> {
         if self.index.find(piece).is_some() {
             return Ok(None);
         }
@@ -213,7 +213,7 @@ impl Contents {
     }
 
     /// A piece was written to its room.
-    pub fn insert(&mut self, piece: &Piece, reserved: &Reserved) {
+    pub fn insert(&mut self, piece: &CachePiece, reserved: &Reserved) {
         let Some(segment) = self.segments.get_mut(&reserved.spot.segment) else { return };
         segment.bytes = segment::end_of(&reserved.spot);
         self.index.insert(piece, reserved.spot);
@@ -259,7 +259,7 @@ impl Contents {
 
 impl Stored {
     /// Reads the piece; none when it is damaged.
-    pub fn read(&self, piece: &Piece) -> Option<bytes::Bytes> {
+    pub fn read(&self, piece: &CachePiece) -> Option<bytes::Bytes> {
         segment::read(&self.file, u64::from(self.spot.at), piece)
     }
 }
@@ -269,7 +269,7 @@ impl Reserved {
     ///
     /// # Errors
     /// The disk is full, or worse.
-    pub fn write(&self, piece: &Piece, data: &[u8]) -> io::Result<()> {
+    pub fn write(&self, piece: &CachePiece, data: &[u8]) -> io::Result<()> {
         segment::write(&self.file, u64::from(self.spot.at), piece, data)
     }
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::names::tests::stat;
+use crate::name_tree::tests::stat;
 use wirefs_op::Kind;
 
 fn entry(number: usize) -> DirEntry {
@@ -50,9 +50,9 @@ fn a_long_one_takes_a_fifth_of_its_entries() {
 
 #[test]
 fn a_listing_of_others_is_not_changed_by_what_is_added() {
-    let known = Arc::new(vec![entry(1)]);
-    let mut listing = LongListing::from(Arc::clone(&known));
-    assert!(Arc::ptr_eq(&listing.page(0).unwrap().entries, &known));
+    let freshness = Arc::new(vec![entry(1)]);
+    let mut listing = LongListing::from(Arc::clone(&freshness));
+    assert!(Arc::ptr_eq(&listing.page(0).unwrap().entries, &freshness));
     listing.append(&mut vec![entry(2)]);
-    assert_eq!((known.len(), listing.len()), (1, 2));
+    assert_eq!((freshness.len(), listing.len()), (1, 2));
 }

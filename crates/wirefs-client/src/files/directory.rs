@@ -4,7 +4,7 @@ use crate::call::CallId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use wirefs_cache::long_listing::ENTRY_BYTES;
-use wirefs_cache::{Known, LongListing, TreeNodeId};
+use wirefs_cache::{Freshness, LongListing, TreeNodeId};
 use wirefs_op::{DirEntry, Errno, Time};
 
 /// One open directory: its listing as of when it was opened, or as far as it is here.
@@ -13,7 +13,7 @@ pub(crate) struct OpenDirectory {
     pub(crate) node: TreeNodeId,
     pub(crate) entries: LongListing,
     /// As of when the listing is known.
-    pub(crate) listed: Known,
+    pub(crate) listed: Freshness,
     /// When the entries were taken: own changes since are not in them.
     pub(crate) taken_at: Time,
     /// Names that were taken back since, and with them what is said of what they mean.

@@ -4,7 +4,7 @@ use crate::call::Handle;
 use crate::files::{Base, Files, Private};
 use bytes::Bytes;
 use std::collections::{BTreeSet, VecDeque};
-use wirefs_cache::{TreeNodeId, Ranges};
+use wirefs_cache::{CachedRanges, TreeNodeId};
 use wirefs_op::Stat;
 
 /// Notes of contents that are remembered, at most. So many pieces of whatever size are remembered: small ones take more room
@@ -46,7 +46,7 @@ impl Files {
         let Some(contents) = self.open.get(handle).and_then(|open| self.contents.get(&open.node())) else {
             return false;
         };
-        let is_whole = contents.ranges.known_to(0, size) >= size;
+        let is_whole = contents.ranges.cached_to(0, size) >= size;
         is_whole && self.open.keep(handle, contents.ranges.clone(), size, self.remembered.bytes_max / 2)
     }
 
@@ -130,8 +130,8 @@ impl Files {
     }
 
     /// Remembers all of a file.
-    pub(super) fn put_whole(&mut self, node: TreeNodeId, whole: Ranges) {
-        let end = whole.known_to(0, u64::MAX);
+    pub(super) fn put_whole(&mut self, node: TreeNodeId, whole: CachedRanges) {
+        let end = whole.cached_to(0, u64::MAX);
         self.change_ranges(node, |ranges| *ranges = whole);
         self.remembered.notes.push_back((node, 0, end));
         self.shrink();
@@ -173,7 +173,7 @@ impl Files {
         }
     }
 
-    fn change_ranges(&mut self, node: TreeNodeId, change: impl FnOnce(&mut Ranges)) {
+    fn change_ranges(&mut self, node: TreeNodeId, change: impl FnOnce(&mut CachedRanges)) {
         let contents = self.contents.entry(node).or_default();
         let before = contents.ranges.bytes();
         change(&mut contents.ranges);
@@ -222,7 +222,7 @@ impl Files {
         notes.make_contiguous().reverse();
         notes.retain(|(node, start, _)| {
             let known =
-                contents.get(node).is_some_and(|known| known.ranges.known_to(*start, start + 1) > *start);
+                contents.get(node).is_some_and(|known| known.ranges.cached_to(*start, start + 1) > *start);
             known && seen.insert((*node, *start))
         });
         notes.make_contiguous().reverse();

@@ -3,7 +3,7 @@
 use crate::call::{Handle, OpenHow};
 use crate::files::Private;
 use std::collections::{BTreeMap, BTreeSet};
-use wirefs_cache::{TreeNodeId, Ranges, ReadAhead};
+use wirefs_cache::{CachedRanges, ReadAhead, TreeNodeId};
 use wirefs_op::Errno;
 use wirefs_op::message::target::{Fd, NOFD};
 
@@ -20,7 +20,7 @@ pub(crate) struct Open {
     /// How it is written to.
     pub(crate) written: ReadAhead,
     /// All that it held when it was opened, and its size then, as long as it has no fd.
-    pub(crate) as_opened: Option<(Ranges, u64)>,
+    pub(crate) as_opened: Option<(CachedRanges, u64)>,
     /// The name by which it was opened, where it is published if the file has another by then; `None`: it lost that by our own doing.
     pub(crate) opened_by: Option<(TreeNodeId, Vec<u8>)>,
     /// What it has to itself, in modes where each open file does.
@@ -176,7 +176,7 @@ impl OpenFiles {
     }
 
     /// Keeps aside what the open file holds; false when that would be more than `bytes_max` for all of them.
-    pub(super) fn keep(&mut self, handle: Handle, ranges: Ranges, size: u64, bytes_max: usize) -> bool {
+    pub(super) fn keep(&mut self, handle: Handle, ranges: CachedRanges, size: u64, bytes_max: usize) -> bool {
         let fits = self.kept + ranges.bytes() <= bytes_max;
         if let Some(open) = self.files.get_mut(&handle).filter(|_| fits) {
             self.kept += ranges.bytes();

@@ -3,7 +3,7 @@
 use crate::call::PageCache;
 use crate::files::Files;
 use std::time::Duration;
-use wirefs_cache::{Known, TreeNodeId, Ranges, ReadAhead, Trust};
+use wirefs_cache::{CachedRanges, Coherency, Freshness, ReadAhead, TreeNodeId};
 use wirefs_op::Time;
 
 /// How long a file that was recalled is taken for one that others change.
@@ -26,7 +26,13 @@ impl Files {
 
     /// Takes in that the file is known to be at this version, when nothing of our own was on its way. Tells whether
     /// somebody else changed it since.
-    pub(crate) fn observe(&mut self, node: TreeNodeId, version: u64, known: Known, trust: &Trust) -> bool {
+    pub(crate) fn observe(
+        &mut self,
+        node: TreeNodeId,
+        version: u64,
+        known: Freshness,
+        coherency: &Coherency,
+    ) -> bool {
         let Some(contents) = self.contents.get_mut(&node) else {
             return false;
         };
@@ -35,7 +41,7 @@ impl Files {
         }
         let before = contents.version.replace(version);
         let changed = before.is_some_and(|before| before != version);
-        contents.valid = Some(trust.renewed(contents.valid, known, !changed));
+        contents.valid = Some(coherency.renewed(contents.valid, known, !changed));
         if changed {
             self.forget_contents(node);
         }
@@ -49,16 +55,16 @@ impl Files {
         node: TreeNodeId,
         before: u64,
         after: u64,
-        now_known: Known,
-        trust: &Trust,
+        now_known: Freshness,
+        coherency: &Coherency,
     ) -> bool {
         let contents = self.contents.entry(node).or_default();
         let known = contents.version.replace(after);
         let foreign = known.is_some_and(|known| known != before);
         if contents.valid.is_none_or(|valid| now_known.at >= valid.at) {
-            contents.valid = Some(trust.renewed(contents.valid, now_known, !foreign));
+            contents.valid = Some(coherency.renewed(contents.valid, now_known, !foreign));
         } else if foreign {
-            contents.valid = contents.valid.map(|valid| Known::since(valid.at));
+            contents.valid = contents.valid.map(|valid| Freshness::since(valid.at));
         }
         // The kernel's pages have our own writes already.
         if contents.kernel_version.is_some() && contents.kernel_version == known && !foreign {
@@ -73,12 +79,18 @@ impl Files {
     /// What the kernel is to do with its pages when the file is opened by a request sent at `sent`. It keeps those that
     /// are of the version that the file had then, or that it may be believed to have had: while own changes are under way,
     /// that is what the last one answered told.
-    pub(crate) fn page_cache(&mut self, node: TreeNodeId, bypass: bool, sent: Time, trust: &Trust) -> PageCache {
+    pub(crate) fn page_cache(
+        &mut self,
+        node: TreeNodeId,
+        bypass: bool,
+        sent: Time,
+        coherency: &Coherency,
+    ) -> PageCache {
         let contents = self.contents.entry(node).or_default();
         if bypass {
             return PageCache::Bypass;
         }
-        let is_recent = |valid: Known| valid.at >= sent || trust.believes_since(valid, sent);
+        let is_recent = |valid: Freshness| valid.at >= sent || coherency.is_valid_since(valid, sent);
         let is_recent = contents.valid.is_some_and(is_recent);
         let is_same = contents.kernel_version.is_some() && contents.kernel_version == contents.version;
         contents.kernel_version = contents.version;
@@ -117,7 +129,13 @@ impl Files {
     }
 
     /// Another object has taken the file's place, by an own change, and this is what it holds.
-    pub(crate) fn replaced(&mut self, node: TreeNodeId, ranges: Ranges, version: u64, known: Known) {
+    pub(crate) fn replaced(
+        &mut self,
+        node: TreeNodeId,
+        ranges: CachedRanges,
+        version: u64,
+        known: Freshness,
+    ) {
         self.forget_contents(node);
         self.put_whole(node, ranges);
         let contents = self.contents(node);
@@ -130,7 +148,7 @@ impl Files {
         self.contents(node).is_locked = true;
         for handle in self.handles_of(node).collect::<Vec<_>>() {
             if let Some(open) = self.open_mut(handle) {
-                open.ahead = ReadAhead::anew();
+                open.ahead = ReadAhead::after_invalidation();
             }
         }
     }

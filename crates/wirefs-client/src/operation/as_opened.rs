@@ -13,7 +13,7 @@ use wirefs_op::{Errno, Stat};
 pub(crate) fn keep(client: &mut Client, node: TreeNodeId, handle: Handle) {
     let Some(known) = client.names.node(node) else { return };
     let size = known.stat.size;
-    let is_leased = known.known.is_some_and(|known| client.trust().holds(known));
+    let is_leased = known.freshness.is_some_and(|known| client.coherency().is_leased(known));
     if !client.files.keep_as_opened(handle, size) && !is_leased {
         open::ask_fd(client, node, handle);
     }

@@ -5,7 +5,7 @@ use crate::core::Client;
 use crate::files::Drained;
 use crate::operation::publish::Then;
 use crate::operation::{Pending, barrier, gather, session, uncommitted};
-use wirefs_cache::{TreeNodeId, ROOT};
+use wirefs_cache::{ROOT, TreeNodeId};
 use wirefs_op::message::commit::{CommitScope, Rcommit, Tcommit};
 use wirefs_op::{Errno, Request};
 
@@ -118,7 +118,12 @@ fn send(
 }
 
 /// A close that waits for the server's disk.
-pub(crate) fn closing(client: &mut Client, call: CallId, node: TreeNodeId, handle: Handle) -> Result<(), Errno> {
+pub(crate) fn closing(
+    client: &mut Client,
+    call: CallId,
+    node: TreeNodeId,
+    handle: Handle,
+) -> Result<(), Errno> {
     let target = client.target(node, Some(handle))?;
     let commit = Tcommit { target, scope: CommitScope::Data };
     let committing =

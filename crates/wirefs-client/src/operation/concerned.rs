@@ -132,15 +132,15 @@ pub(crate) fn doubt(client: &mut Client, pending: &Pending) {
     for (parent, name) in names {
         nodes.push(parent);
         nodes.extend(client.names.child(parent, &name));
-        client.directories.doubt_name(parent, &name);
+        client.directories.invalidate_name(parent, &name);
         client.doubt_listing(parent);
-        client.names.untell_absent(parent, &name);
+        client.names.remove_negative(parent, &name);
         client.invalidate_name(parent, name);
     }
     nodes.sort_unstable();
     nodes.dedup();
     for node in nodes {
-        client.names.doubt(node);
+        client.names.invalidate(node);
         client.files.doubt_contents(node);
         if let Some(id) = client.names.node(node).map(|known| known.stat.id) {
             client.directories.outdate(id, client.now);

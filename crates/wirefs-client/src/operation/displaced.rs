@@ -169,7 +169,7 @@ pub(crate) fn kept(client: &mut Client, displaced: Displaced, sent: Time, rename
 }
 
 pub(crate) fn failed(client: &mut Client, displaced: Displaced, errno: Errno) {
-    client.directories.doubt(displaced.dir);
+    client.directories.invalidate(displaced.dir);
     client.doubt_listing(displaced.dir);
     match (displaced.step, errno) {
         (Step::Keep, Errno::Exists) if displaced.tries < NAMES_MAX => {

@@ -5,7 +5,7 @@ use crate::core::Client;
 use crate::files::Reader;
 use crate::operation::{Pending, as_opened, attributes, session};
 use std::time::Duration;
-use wirefs_cache::{Known, TreeNodeId};
+use wirefs_cache::{Freshness, TreeNodeId};
 use wirefs_op::limits::DATA_BYTES_MAX;
 use wirefs_op::message::get::{GetMode, GotMode, Rget, Tget};
 use wirefs_op::message::target::NOFD;
@@ -92,7 +92,7 @@ pub(crate) fn ask(
 /// ([`follow_opening`]) comes in the same round trip, and only who reads it waits for it.
 pub(crate) fn first_bytes(client: &Client, node: TreeNodeId) -> u64 {
     let size = client.names.node(node).map_or(0, |known| known.stat.size);
-    let fast = client.incoming.brings(client.now, OPENING_SPAN);
+    let fast = client.incoming.bytes_within(client.now, OPENING_SPAN);
     // Of a version that may have changed, all that is asked for before the reply might have to be asked for again.
     let is_whole = size <= KERNEL_READ_BYTES || fast >= OPENING_BYTES_MAX / 2 || !client.is_fresh(node);
     if is_whole { OPENING_BYTES_MAX } else { fast.next_multiple_of(PAGE_BYTES).max(OPENING_BYTES_MIN) }
@@ -313,9 +313,10 @@ fn reader_failed(client: &mut Client, reader: &Reader, errno: Errno) {
 /// The data for a read, if all of it is known and was valid when the read began, or later.
 pub(crate) fn try_read(client: &mut Client, node: TreeNodeId, reader: &Reader) -> Option<Answer> {
     let size = client.names.node(node)?.stat.size;
-    let trust = client.trust();
+    let coherency = client.coherency();
     let contents = client.files.known(node)?;
-    let is_valid = |valid: Known| valid.at >= reader.since || trust.believes_since(valid, reader.since);
+    let is_valid =
+        |valid: Freshness| valid.at >= reader.since || coherency.is_valid_since(valid, reader.since);
     if !contents.valid.is_some_and(is_valid) {
         return None;
     }

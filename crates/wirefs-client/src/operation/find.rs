@@ -177,7 +177,7 @@ fn complete(client: &mut Client, telling: &mut Telling, sent: Time) {
         telling.told.directories += 1;
         let is_known = client.is_listed(node);
         list::store(client, node, entries, known);
-        let is_believed = client.directories.is_fresh(node, &client.trust());
+        let is_believed = client.directories.is_fresh(node, &client.coherency());
         telling.told.believed += usize::from(is_believed);
         // Where it begins is known as a rule, and then comes along since it has to.
         if node != telling.top || !is_known {
@@ -191,7 +191,13 @@ fn complete(client: &mut Client, telling: &mut Telling, sent: Time) {
 }
 
 /// The node of a directory that the stream tells of; made if there is none and nothing newer is known of its name.
-fn node_at(client: &mut Client, top: TreeNodeId, path: &TreePath, stat: &Stat, sent: Time) -> Option<TreeNodeId> {
+fn node_at(
+    client: &mut Client,
+    top: TreeNodeId,
+    path: &TreePath,
+    stat: &Stat,
+    sent: Time,
+) -> Option<TreeNodeId> {
     let is_it = |client: &Client, node: TreeNodeId| {
         client.names.node(node).is_some_and(|known| known.stat.id == stat.id && known.stat.kind == stat.kind)
     };
@@ -243,7 +249,7 @@ fn take_contents(client: &mut Client, dir: TreeNodeId, entry: &DirEntry, content
     let is_taken = lookup::remember(client, node, stat, &contents, known);
     client.fetched_file(node, bytes, !is_taken);
     if !is_taken {
-        client.names.drop_if_free(node);
+        client.names.evict_if_unused(node);
         super::gone(client, node);
     }
 }

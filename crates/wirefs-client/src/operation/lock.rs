@@ -6,7 +6,7 @@ use crate::call::{Answer, CallId, Handle};
 use crate::core::Client;
 use crate::locks::{Asked, Key, Locks, Refusal, Step};
 use crate::operation::Pending;
-use wirefs_cache::{Known, TreeNodeId};
+use wirefs_cache::{Freshness, TreeNodeId};
 use wirefs_op::message::lock::{LockAction, Rlock, Tlock};
 use wirefs_op::{Errno, LockFamily, LockKind, LockRange, Request, Stat, Time};
 
@@ -220,22 +220,24 @@ fn granted(client: &mut Client, node: TreeNodeId, sent: Time, stat: Option<Stat>
     let counts = client.names.locked(node, told.as_ref().map(|(stat, known)| (stat, *known)), client.now);
     client.files.locked(node);
     if let Some((stat, known)) = told.filter(|_| counts) {
-        let trust = client.trust();
-        client.files.observe(node, stat.version, known, &trust);
+        let coherency = client.coherency();
+        client.files.observe(node, stat.version, known, &coherency);
     }
     super::as_opened::outdated(client, node);
     super::fetch::invalidate_pages(client, node);
 }
 
 /// Whether all that is known of the file is leased, and nothing was recalled when the lock was granted.
-fn is_unchanged(client: &Client, node: TreeNodeId, stat: &Stat, told: Known) -> bool {
-    let trust = client.trust();
-    let is_leased = |known: Option<Known>| known.is_some_and(|known| trust.is_valid && trust.holds(known));
+fn is_unchanged(client: &Client, node: TreeNodeId, stat: &Stat, told: Freshness) -> bool {
+    let coherency = client.coherency();
+    let is_leased = |known: Option<Freshness>| {
+        known.is_some_and(|known| coherency.leases_valid && coherency.is_leased(known))
+    };
     let attributes = client.names.node(node).filter(|known| known.stat.version == stat.version);
     let contents = client.files.known(node);
     is_leased(Some(told))
         && !client.files.is_writing(node)
-        && attributes.is_some_and(|known| is_leased(known.known))
+        && attributes.is_some_and(|known| is_leased(known.freshness))
         && contents.is_some_and(|contents| is_leased(contents.valid))
         && client.files.is_of(node, stat.version)
 }

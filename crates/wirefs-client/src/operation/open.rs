@@ -4,7 +4,7 @@ use crate::call::{Answer, CallId, Caller, Handle, Invalidate, OpenHow, PageCache
 use crate::core::Client;
 use crate::operation::{Pending, as_opened, attributes, fetch, lookup, make, publish, session};
 use crate::streams::{Joined, SMALL_BYTES_MAX};
-use wirefs_cache::{Fetch, Known, TreeNodeId};
+use wirefs_cache::{Fetch, Freshness, TreeNodeId};
 use wirefs_op::limits::DATA_BYTES_MAX;
 use wirefs_op::message::get::{GetMode, GotMode, Rget, Tget};
 use wirefs_op::message::put::{PutMode, Rput, Tput};
@@ -41,7 +41,7 @@ pub(crate) struct Acquiring {
 
 /// Whether the kernel is to keep no pages for a file opened so: appended data would land in the wrong place in them.
 pub(crate) fn is_uncached(client: &Client, how: OpenHow) -> bool {
-    how.direct || how.append || !client.config.mode.fetch.is_kept()
+    how.direct || how.append || !client.config.mode.fetch.is_cached()
 }
 
 /// # Cost
@@ -55,7 +55,7 @@ pub(crate) fn start(
     how: OpenHow,
 ) -> Result<(), Errno> {
     let reads =
-        !how.write && !how.truncate && !is_uncached(client, how) && !client.config.mode.asks_at_open();
+        !how.write && !how.truncate && !is_uncached(client, how) && !client.config.mode.validates_at_open();
     let cached = reads && client.is_fresh(node) && client.has_first_piece(node);
     // A name that is about to go takes a file without an fd with it.
     if cached && !loses_name(client, node) {
@@ -91,12 +91,19 @@ pub(crate) fn go_on(client: &mut Client, joined: Joined) {
     }
 }
 
-fn ask(client: &mut Client, call: CallId, caller: Caller, node: TreeNodeId, how: OpenHow) -> Result<(), Errno> {
+fn ask(
+    client: &mut Client,
+    call: CallId,
+    caller: Caller,
+    node: TreeNodeId,
+    how: OpenHow,
+) -> Result<(), Errno> {
     let is_whole = client.names.node(node).is_some_and(|known| client.is_wholly_known(known.stat.id));
-    let uncached = is_uncached(client, how) || (client.config.mode.asks_at_open() && is_whole);
+    let uncached = is_uncached(client, how) || (client.config.mode.validates_at_open() && is_whole);
     // What is a copy is cut as such.
-    let cuts = how.truncate && !client.config.mode.fetch.is_private();
-    let place = client.config.mode.fetch.is_private().then(|| publish::place_of(client, node)).flatten();
+    let cuts = how.truncate && !client.config.mode.fetch.has_private_copies();
+    let place =
+        client.config.mode.fetch.has_private_copies().then(|| publish::place_of(client, node)).flatten();
     let mut target = client.target(node, None)?;
     // Another open file's fd may have other rights; it serves when there is no path any more.
     if client.names.path(node).is_some() {
@@ -152,7 +159,7 @@ fn opened(
     // Whatever it is opened for: from now on its contents are held by whoever has it open, and are no longer those that came.
     client.used_ahead(node);
     let handle = client.files.opened(node, how, fd);
-    if client.config.mode.fetch.is_private() {
+    if client.config.mode.fetch.has_private_copies() {
         if let Some(open) = client.files.open_mut(handle) {
             open.opened_by = place;
         }
@@ -163,8 +170,8 @@ fn opened(
         as_opened::keep(client, node, handle);
     }
     let uncached = is_uncached(client, how);
-    let trust = client.trust();
-    let pages = client.files.page_cache(node, uncached, sent, &trust);
+    let coherency = client.coherency();
+    let pages = client.files.page_cache(node, uncached, sent, &coherency);
     let pages = match pages {
         _ if !uncached && client.files.is_moving(node, client.now) => PageCache::Avoid,
         PageCache::Keep if closes_quietly(client, node, how) => PageCache::Quiet,
@@ -232,13 +239,18 @@ pub(crate) struct Ahead {
 }
 
 /// Asks for the contents of a small file that is listed in `dir`; tells which node it is, if that was possible.
-pub(crate) fn ask_ahead(client: &mut Client, dir: TreeNodeId, entry: &DirEntry, known: Known) -> Option<TreeNodeId> {
-    let attributes = client.directories.attributes_known(&entry.stat, known.at);
+pub(crate) fn ask_ahead(
+    client: &mut Client,
+    dir: TreeNodeId,
+    entry: &DirEntry,
+    known: Freshness,
+) -> Option<TreeNodeId> {
+    let attributes = client.directories.attributes_freshness(&entry.stat, known.at);
     let node = client.learn(&entry.stat, attributes);
     client.names.link(dir, &entry.name, node);
     // By its name: what is asked for by an open file's fd, and is not to be kept open, closes that.
     let Ok(target) = client.target(node, None).map(|target| Target { fd: NOFD, ..target }) else {
-        client.names.drop_if_free(node);
+        client.names.evict_if_unused(node);
         return None;
     };
     client.names.hold(node);

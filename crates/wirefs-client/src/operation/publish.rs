@@ -105,7 +105,7 @@ fn is_replaceable(client: &Client, stat: &Stat) -> bool {
 
 /// Whether the file itself can still be reached. Else its name is another file's, which is replaced.
 fn is_named(client: &Client, node: TreeNodeId) -> bool {
-    client.names.node(node).is_some_and(wirefs_cache::Node::is_named)
+    client.names.node(node).is_some_and(wirefs_cache::TreeNode::is_named)
 }
 
 /// The name that a file has.
@@ -353,7 +353,7 @@ pub(crate) fn was_moved(client: &mut Client, publishing: Publishing, sent: Time,
             client.invalidate_name(parent, name);
         }
     }
-    if ranges.known_to(0, size) >= size && stat.size == size {
+    if ranges.cached_to(0, size) >= size && stat.size == size {
         client.files.replaced(node, ranges, stat.version, known);
     } else {
         client.files.doubt_contents(node);

@@ -66,7 +66,7 @@ fn read(
         return Ok(());
     }
     let open = client.files.open(handle).ok_or(Errno::BadDescriptor)?;
-    if open.how.direct || !client.config.mode.fetch.is_kept() {
+    if open.how.direct || !client.config.mode.fetch.is_cached() {
         return exactly(client, call, node, handle, offset, count);
     }
     let end = offset.checked_add(u64::from(count)).ok_or(Errno::Invalid)?;
@@ -87,13 +87,13 @@ fn read(
     if missing && client.files.is_writing(node) {
         return exactly(client, call, node, handle, offset, count);
     }
-    let wire_bytes = client.incoming.wire_bytes();
+    let wire_bytes = client.incoming.bdp_bytes();
     let size = client.names.node(node).map_or(0, |known| known.stat.size);
-    let is_ahead = client.config.mode.fetch.is_ahead();
+    let is_ahead = client.config.mode.fetch.prefetches();
     let most = if is_ahead { client.files.read_ahead_bytes_max() } else { 0 };
     let wanted = match client.files.open_mut(handle) {
         Some(open) => {
-            open.ahead.wanted(offset, end, wire_bytes).min(end.saturating_add(most)).min(size.max(end))
+            open.ahead.advance(offset, end, wire_bytes).min(end.saturating_add(most)).min(size.max(end))
         }
         None => end,
     };
@@ -119,7 +119,7 @@ fn forget_behind(client: &mut Client, node: TreeNodeId, handle: Handle) {
     if client.files.is_writing(node) || !client.files.may_kernel_have(node) {
         return;
     }
-    let behind = client.files.open_mut(handle).and_then(|open| open.ahead.left_behind());
+    let behind = client.files.open_mut(handle).and_then(|open| open.ahead.take_passed());
     if let Some((from, to)) = behind {
         client.files.forget_part(node, from, to);
     }

@@ -49,7 +49,7 @@ pub(crate) fn finish(client: &mut Client, removing: Removing, sent: Time, remove
     if let Some(meant) = meant {
         // Link count and ctime changed; nobody said to what.
         attributes::changed(client, meant, None, sent);
-        client.directories.doubt(meant);
+        client.directories.invalidate(meant);
     }
     if meant == node {
         if let Some(node) = client.names.unlink(parent, &name) {
@@ -68,7 +68,7 @@ pub(crate) fn finish(client: &mut Client, removing: Removing, sent: Time, remove
 
 pub(crate) fn failed(client: &mut Client, removing: Removing, errno: Errno) {
     if matches!(errno, Errno::NotFound | Errno::Stale | Errno::IsDirectory | Errno::NotDirectory) {
-        client.directories.doubt(removing.parent);
+        client.directories.invalidate(removing.parent);
     }
     let errno = attributes::gone_above(client, removing.parent, errno);
     client.fail(removing.call, errno);

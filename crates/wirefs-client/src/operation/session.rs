@@ -4,7 +4,7 @@ use crate::call::{Answer, CallId, Handle, PageCache, WriteData};
 use crate::core::Client;
 use crate::files::{Drained, Opens, Private, Reader};
 use crate::operation::{fetch, publish, release};
-use wirefs_cache::{Known, TreeNodeId};
+use wirefs_cache::{Freshness, TreeNodeId};
 use wirefs_op::limits::DATA_BYTES_MAX;
 use wirefs_op::{Errno, SetStat, Stat, Time};
 
@@ -57,8 +57,8 @@ pub(crate) fn come(client: &mut Client, node: TreeNodeId, opening: &mut Reader) 
         failed(client, opening, errno);
         return true;
     }
-    let is_valid = |valid: Known| valid.at >= opening.since;
-    let whole = client.files.known(node).filter(|contents| contents.ranges.known_to(0, size) >= size);
+    let is_valid = |valid: Freshness| valid.at >= opening.since;
+    let whole = client.files.known(node).filter(|contents| contents.ranges.cached_to(0, size) >= size);
     let Some(whole) = whole else {
         opening.opens = Some(Opens::Fetching);
         return false;

@@ -39,9 +39,9 @@ fn begin(client: &mut Client, node: TreeNodeId, wanted: WaitingReaddir) -> Resul
 
 /// The last reading of a directory that is still as it was then.
 fn shared(client: &mut Client, node: TreeNodeId) -> Option<Handle> {
-    let trust = client.trust();
+    let coherency = client.coherency();
     let handle = client.files.unopened.latest(node)?;
-    let snapshot = client.directories.snapshot(node, &trust);
+    let snapshot = client.directories.snapshot(node, &coherency);
     let open = client.files.directory_mut(handle)?;
     if !open.complete || open.error.is_some() || !open.doubted.is_empty() {
         return None;
@@ -54,7 +54,7 @@ fn shared(client: &mut Client, node: TreeNodeId) -> Option<Handle> {
         // Too long to be remembered in another way.
         None => {
             let is_since = client.names.node(node).is_some_and(|known| open.taken_at > known.changed_at);
-            return (is_since && trust.holds(open.listed)).then_some(handle);
+            return (is_since && coherency.is_leased(open.listed)).then_some(handle);
         }
     }
     Some(handle)
@@ -83,7 +83,7 @@ pub(crate) fn answer(client: &mut Client, handle: Handle, wanted: &WaitingReaddi
     }
     let is_last =
         open.complete && open.error.is_none() && listed.last().is_some_and(|last| last.next == past);
-    let is_promised = client.trust().holds(open.listed);
+    let is_promised = client.coherency().is_leased(open.listed);
     let part = Part { number, thread: wanted.thread, is_last, is_promised };
     let told = client.files.unopened.tells(handle, part, client.now);
     let Answer::Listing(mut listed) = answer else { return };

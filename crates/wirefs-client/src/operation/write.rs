@@ -54,7 +54,7 @@ impl Writing {
 pub(crate) struct Throttled(VecDeque<(CallId, u32)>);
 
 fn behind_bytes_max(client: &Client) -> u64 {
-    (2 * client.outgoing.wire_bytes()).clamp(BEHIND_BYTES_MIN, BEHIND_BYTES_MAX)
+    (2 * client.outgoing.bdp_bytes()).clamp(BEHIND_BYTES_MIN, BEHIND_BYTES_MAX)
 }
 
 /// # Cost
@@ -83,7 +83,7 @@ pub(crate) fn start(
         return Ok(());
     }
     take_in(client, cached)?;
-    let background = client.config.mode.publish.is_behind() && !how.sync && !passes_pages(how, cached);
+    let background = client.config.mode.publish.is_write_back() && !how.sync && !passes_pages(how, cached);
     let append = how.append && !cached;
     let count = data.len() as u32;
     if data.is_empty() {
@@ -92,7 +92,7 @@ pub(crate) fn start(
     }
     let data = data.to_bytes();
     let target = client.target(node, Some(handle))?;
-    let gathers = background && !append && client.config.mode.publish.gathered_bytes() > 0;
+    let gathers = background && !append && client.config.mode.publish.coalesced_bytes() > 0;
     if !gathers {
         gather::send(client, node);
     }
@@ -150,7 +150,7 @@ fn appends(client: &mut Client, node: TreeNodeId) -> Option<u64> {
     let expected = if may_go_ahead(client, node) { known } else { last.filter(|_| client.may_be_ahead()) };
     client.files.contents(node).valid = None;
     if client.files.is_ahead(node) {
-        client.names.doubt(node);
+        client.names.invalidate(node);
     }
     expected
 }
@@ -217,7 +217,12 @@ pub(crate) fn again(client: &mut Client, node: TreeNodeId, request: &Request) ->
 
 /// Lets set-id bits and capabilities of a file fall before a caller changes its contents otherwise than by a write, which the kernel
 /// leaves to the mount. Tells whether there may be some: a file that nobody may execute has none that count.
-pub(crate) fn kills_privileges(client: &mut Client, caller: Caller, node: TreeNodeId, target: &Target) -> bool {
+pub(crate) fn kills_privileges(
+    client: &mut Client,
+    caller: Caller,
+    node: TreeNodeId,
+    target: &Target,
+) -> bool {
     let mode = client.names.node(node).map(|known| known.stat.mode);
     if caller.uid == 0 || mode.is_some_and(|mode| mode & 0o6111 == 0) {
         return false;
@@ -291,10 +296,10 @@ fn took_local_effect(client: &mut Client, node: TreeNodeId, offset: u64, data: &
         }
     }
     if !is_ahead && client.files.is_ahead(node) {
-        client.names.doubt(node);
+        client.names.invalidate(node);
     }
     client.names.changing(node, client.now);
-    if client.config.mode.fetch.is_kept() {
+    if client.config.mode.fetch.is_cached() {
         if let Some(size) = before {
             client.files.remember_hole(node, size, offset);
         }
@@ -306,8 +311,8 @@ fn took_local_effect(client: &mut Client, node: TreeNodeId, offset: u64, data: &
 /// pages, asks the server behind these writes.
 fn forget_behind(client: &mut Client, node: TreeNodeId, handle: Handle, (start, end): (u64, u64)) {
     let behind = client.files.open_mut(handle).and_then(|open| {
-        open.written.wanted(start, end, 0);
-        open.written.left_behind()
+        open.written.advance(start, end, 0);
+        open.written.take_passed()
     });
     if let Some((from, to)) = behind {
         client.files.forget_part(node, from, to);
@@ -318,7 +323,7 @@ pub(crate) fn finish(client: &mut Client, writing: Writing, sent: Time, put: Rpu
     let Writing { node, bytes, end, waits, passes_pages, .. } = writing;
     answered(client, &writing);
     client.files.contents(node).uncommitted = true;
-    let shown = client.names.node(node).filter(|known| known.known.is_some()).map(|known| known.stat);
+    let shown = client.names.node(node).filter(|known| known.freshness.is_some()).map(|known| known.stat);
     if let (true, Some(shown), Some(stat)) = (writing.is_ahead, shown, put.stat.as_ref())
         && !client.files.is_writing(node)
     {
@@ -381,7 +386,7 @@ pub(crate) fn failed(client: &mut Client, writing: Writing, errno: Errno) {
     let Writing { node, waits, .. } = writing;
     answered(client, &writing);
     client.files.forget_contents(node);
-    client.names.doubt(node);
+    client.names.invalidate(node);
     client.invalidate(Invalidate::Node { node, offset: 0, length: 0 });
     match waits {
         Some((call, _)) => client.fail(call, errno),

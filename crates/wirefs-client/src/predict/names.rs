@@ -2,7 +2,7 @@
 
 use super::{Foreseen, MADE, rights};
 use crate::core::Client;
-use wirefs_cache::{Found, TreeNodeId, ROOT};
+use wirefs_cache::{CachedLookup, ROOT, TreeNodeId};
 use wirefs_op::message::link::Rlink;
 use wirefs_op::message::put::{PutMode, Rput, Tput};
 use wirefs_op::message::remove::Rremove;
@@ -16,16 +16,18 @@ const LINKS_MAX: u32 = 30_000;
 /// A directory all of whose names are known, and its attributes.
 fn directory(client: &Client, dir: TreeNodeId) -> Option<Stat> {
     let known = client.names.node(dir).filter(|_| client.is_fresh(dir))?;
-    client.directories.is_fresh(dir, &client.trust()).then(|| client.ahead.shown(&known.stat))
+    client.directories.is_fresh(dir, &client.coherency()).then(|| client.ahead.shown(&known.stat))
 }
 
 fn is_absent(client: &Client, dir: TreeNodeId, name: &[u8]) -> bool {
-    matches!(client.directories.find(dir, name, &client.trust()), Found::Absent(_))
+    matches!(client.directories.find(dir, name, &client.coherency()), CachedLookup::Negative(_))
 }
 
 /// What a name is, and the node that stands for it, where there is one.
 fn entry(client: &Client, dir: TreeNodeId, name: &[u8]) -> Option<(Stat, Option<TreeNodeId>)> {
-    let Found::Entry(found) = client.directories.find(dir, name, &client.trust()) else { return None };
+    let CachedLookup::Entry(found) = client.directories.find(dir, name, &client.coherency()) else {
+        return None;
+    };
     let node = client.names.of_file(found.stat.id);
     match node {
         // Its attributes are the node's.
@@ -33,7 +35,7 @@ fn entry(client: &Client, dir: TreeNodeId, name: &[u8]) -> Option<(Stat, Option<
             client.names.node(node).map(|known| (client.ahead.shown(&known.stat), Some(node)))
         }
         Some(_) => None,
-        None => (found.attributes.leased && client.trust().believes(found.attributes))
+        None => (found.attributes.leased && client.coherency().is_valid(found.attributes))
             .then_some((found.stat, None)),
     }
 }
@@ -111,7 +113,7 @@ pub(super) fn make(client: &Client, put: &Tput, place: Option<(TreeNodeId, Vec<u
 /// Whether a directory is known to have nothing in it.
 fn is_empty(client: &Client, stat: &Stat, node: Option<TreeNodeId>) -> bool {
     let Some(node) = node.filter(|_| stat.kind == Kind::Directory) else { return false };
-    client.directories.is_fresh(node, &client.trust()) && client.directories.is_known_empty(node)
+    client.directories.is_fresh(node, &client.coherency()) && client.directories.appears_empty(node)
 }
 
 pub(super) fn remove(
@@ -156,15 +158,19 @@ fn unlinked(client: &Client, stat: &Stat) -> Stat {
     Stat { nlink: stat.nlink.saturating_sub(1), ctime: client.time_after(stat.ctime), leased: true, ..*stat }
 }
 
-pub(super) fn rename(client: &Client, [from, to]: [(TreeNodeId, Vec<u8>); 2], flags: u32) -> Option<Foreseen> {
+pub(super) fn rename(
+    client: &Client,
+    [from, to]: [(TreeNodeId, Vec<u8>); 2],
+    flags: u32,
+) -> Option<Foreseen> {
     let (from_dir, to_dir) = (directory(client, from.0)?, directory(client, to.0)?);
     let (moved, node) = entry(client, from.0, &from.1)?;
     let node = node?;
     let is_directory = moved.kind == Kind::Directory;
-    let replaced = match client.directories.find(to.0, &to.1, &client.trust()) {
-        Found::Absent(_) => None,
-        Found::Entry(_) if flags == 0 => Some(entry(client, to.0, &to.1)?),
-        Found::Entry(_) | Found::Unknown => return None,
+    let replaced = match client.directories.find(to.0, &to.1, &client.coherency()) {
+        CachedLookup::Negative(_) => None,
+        CachedLookup::Entry(_) if flags == 0 => Some(entry(client, to.0, &to.1)?),
+        CachedLookup::Entry(_) | CachedLookup::Miss => return None,
     };
     let goes = match &replaced {
         None => true,
@@ -223,7 +229,11 @@ fn is_below(client: &Client, dir: TreeNodeId, node: TreeNodeId) -> bool {
     at == node
 }
 
-pub(super) fn link(client: &Client, node: TreeNodeId, (parent, name): (TreeNodeId, Vec<u8>)) -> Option<Foreseen> {
+pub(super) fn link(
+    client: &Client,
+    node: TreeNodeId,
+    (parent, name): (TreeNodeId, Vec<u8>),
+) -> Option<Foreseen> {
     let dir = directory(client, parent)?;
     let known = client.names.node(node).filter(|_| client.is_fresh(node))?;
     let stat = client.ahead.shown(&known.stat);

@@ -10,7 +10,7 @@ use crate::call::{CallId, Caller, OpenHow};
 use crate::operation::{find, open};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use wirefs_cache::{Fetch, Known, TreeNodeId, ROOT};
+use wirefs_cache::{Fetch, Freshness, ROOT, TreeNodeId};
 use wirefs_op::{DirEntry, Errno, FileId, Kind, Time};
 
 /// Files above this many bytes are no small files. The server has the same bound.
@@ -100,12 +100,12 @@ impl Client {
     /// Whether all contents of an object are known that may be believed.
     pub(crate) fn is_wholly_known(&self, id: FileId) -> bool {
         let Some(node) = self.names.of_file(id) else { return false };
-        let Some(known) = self.names.node(node).filter(|known| known.is_fresh(&self.trust())) else {
+        let Some(known) = self.names.node(node).filter(|known| known.is_fresh(&self.coherency())) else {
             return false;
         };
         self.files
             .known(node)
-            .is_some_and(|contents| contents.ranges.known_to(0, known.stat.size) >= known.stat.size)
+            .is_some_and(|contents| contents.ranges.cached_to(0, known.stat.size) >= known.stat.size)
     }
 
     /// Lets an open wait for contents that are on their way; false when there are none.
@@ -259,7 +259,7 @@ impl Client {
         if self.streams.contents.coming.contains_key(&dir) {
             return;
         }
-        let Some((listing, known)) = self.directories.snapshot(dir, &self.trust()) else {
+        let Some((listing, known)) = self.directories.snapshot(dir, &self.coherency()) else {
             return self.fetch_unknown(dir, room);
         };
         let was_fetched = self.streams.walks.seen(dir, pace).is_fetched;
@@ -288,7 +288,7 @@ impl Client {
     }
 
     /// Asks for the contents of one file. Tells whether that was possible, and not done already.
-    pub(super) fn fetch_single(&mut self, dir: TreeNodeId, entry: &DirEntry, known: Known) -> bool {
+    pub(super) fn fetch_single(&mut self, dir: TreeNodeId, entry: &DirEntry, known: Freshness) -> bool {
         let coming = self.names.of_file(entry.stat.id);
         if coming.is_some_and(|node| self.streams.contents.coming.contains_key(&node)) {
             return false;
@@ -325,7 +325,7 @@ impl Client {
 
     /// The directories in one, as far as they are known, in the order in which they are walked; those behind one of them.
     fn children(&mut self, dir: TreeNodeId, behind: Option<TreeNodeId>) -> Vec<TreeNodeId> {
-        let Some((listing, _)) = self.directories.snapshot(dir, &self.trust()) else { return Vec::new() };
+        let Some((listing, _)) = self.directories.snapshot(dir, &self.coherency()) else { return Vec::new() };
         let behind = behind.and_then(|node| self.place_of(dir, node));
         let order = self.streams.walks.order();
         order
@@ -350,7 +350,7 @@ impl Client {
         if dir == ROOT || before == Some(dir) {
             return;
         }
-        let Some((listing, _)) = self.directories.snapshot(parent, &self.trust()) else { return };
+        let Some((listing, _)) = self.directories.snapshot(parent, &self.coherency()) else { return };
         let Some(id) = self.names.node(dir).map(|known| known.stat.id) else { return };
         let before = before.and_then(|node| self.place_of(parent, node));
         self.streams.walks.note_order(&listing, before.as_ref(), id);

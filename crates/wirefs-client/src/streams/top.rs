@@ -4,7 +4,7 @@
 use super::Client;
 use crate::operation::{Pending, find, statfs};
 use std::collections::VecDeque;
-use wirefs_cache::{TreeNodeId, ROOT};
+use wirefs_cache::{ROOT, TreeNodeId};
 use wirefs_op::message::ping::Tping;
 use wirefs_op::{Kind, Request, Time};
 
@@ -43,7 +43,10 @@ impl Client {
             return;
         }
         self.send(Request::Ping(Tping {}), Pending::Ignore);
-        if self.may_stream() && !self.streams.has_memory && !self.directories.is_fresh(ROOT, &self.trust()) {
+        if self.may_stream()
+            && !self.streams.has_memory
+            && !self.directories.is_fresh(ROOT, &self.coherency())
+        {
             statfs::ask_ahead(self);
             let bounds = find::Bounds { depth: DEPTH, entries: ENTRIES_MAX, bytes: BYTES_MAX, inline: 0 };
             if find::ask(self, ROOT, bounds) {
@@ -74,10 +77,10 @@ impl Client {
 
     /// The first directory, level by level, in which there is one that is not known.
     fn untold(&mut self) -> Option<TreeNodeId> {
-        let trust = self.trust();
+        let coherency = self.coherency();
         let mut line = VecDeque::from([ROOT]);
         while let Some(dir) = line.pop_front() {
-            let Some((listing, _)) = self.directories.snapshot(dir, &trust) else { continue };
+            let Some((listing, _)) = self.directories.snapshot(dir, &coherency) else { continue };
             for entry in listing.iter().filter(|entry| entry.stat.kind == Kind::Directory) {
                 let node = self.names.of_file(entry.stat.id);
                 match node.filter(|node| self.is_listed(*node)) {

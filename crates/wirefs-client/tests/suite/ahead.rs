@@ -5,7 +5,7 @@ use crate::deeds::{NEW, READ, data, entry, getattr, handle, is_absent, listing, 
 use crate::world::{STEADY, World};
 use std::time::Duration;
 use wirefs_client::Config;
-use wirefs_client::call::{Answer, Call, TreeNodeId, OpenHow, ROOT};
+use wirefs_client::call::{Answer, Call, OpenHow, ROOT, TreeNodeId};
 use wirefs_op::{Errno, Kind, SetStat, SetTime, Timestamp};
 
 pub(crate) fn journaling() -> Config {

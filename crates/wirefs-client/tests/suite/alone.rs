@@ -5,7 +5,7 @@ use crate::deeds::READ;
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
-use wirefs_client::call::{Answer, Call, CallId, Caller, Handle, Invalidate, TreeNodeId, ROOT};
+use wirefs_client::call::{Answer, Call, CallId, Caller, Handle, Invalidate, ROOT, TreeNodeId};
 use wirefs_client::{Attachment, Client, DataKey, Lane, Output};
 use wirefs_op::limits::DATA_BYTES_MAX;
 use wirefs_op::listing::ListingWriter;

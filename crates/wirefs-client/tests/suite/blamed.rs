@@ -4,7 +4,7 @@ use crate::ahead::lone;
 use crate::alone::{Alone, stat};
 use crate::deeds::{READ_WRITE, handle, write};
 use std::time::Duration;
-use wirefs_client::call::{Answer, Call, CallId, Handle, TreeNodeId, ROOT};
+use wirefs_client::call::{Answer, Call, CallId, Handle, ROOT, TreeNodeId};
 use wirefs_op::limits::LEDGER_MAX;
 use wirefs_op::message::commit::Rcommit;
 use wirefs_op::message::error::Rerror;

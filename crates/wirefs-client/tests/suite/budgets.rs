@@ -6,7 +6,7 @@ use crate::deeds::{
 };
 use crate::world::{STEADY, World};
 use std::time::Duration;
-use wirefs_client::call::{Answer, Call, Entry, Handle, TreeNodeId, ROOT};
+use wirefs_client::call::{Answer, Call, Entry, Handle, ROOT, TreeNodeId};
 use wirefs_op::Errno;
 
 const NOTHING: [&str; 0] = [];

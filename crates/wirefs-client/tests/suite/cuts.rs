@@ -6,7 +6,7 @@ use crate::deeds::{READ_WRITE, create, getattr, handle, write};
 use crate::failures::opened_in;
 use crate::world::{Delays, STEADY, World};
 use std::time::Duration;
-use wirefs_client::call::{Answer, Call, Handle, TreeNodeId, OpenHow, ROOT};
+use wirefs_client::call::{Answer, Call, Handle, OpenHow, ROOT, TreeNodeId};
 use wirefs_op::message::commit::Rcommit;
 use wirefs_op::message::error::Rerror;
 use wirefs_op::message::get::GotMode;

@@ -2,7 +2,7 @@
 
 use crate::world::{World, serve};
 use bytes::Bytes;
-use wirefs_client::call::{Answer, Call, Entry, Handle, Listed, TreeNodeId, OpenHow, WriteData};
+use wirefs_client::call::{Answer, Call, Entry, Handle, Listed, OpenHow, TreeNodeId, WriteData};
 use wirefs_op::message::put::{Create, PutMode, Tput};
 use wirefs_op::message::target::Target;
 use wirefs_op::wire::Data;
@@ -95,7 +95,13 @@ impl World {
     }
 
     /// A file with this contents, made and closed by a client.
-    pub(crate) fn file(&mut self, seat: usize, parent: TreeNodeId, name: &[u8], contents: &[u8]) -> TreeNodeId {
+    pub(crate) fn file(
+        &mut self,
+        seat: usize,
+        parent: TreeNodeId,
+        name: &[u8],
+        contents: &[u8],
+    ) -> TreeNodeId {
         let created = self.ask(seat, create(parent, name));
         let (node, handle) = (entry(created.clone()).node, handle(created));
         for (index, piece) in contents.chunks(1024 * 1024).enumerate() {

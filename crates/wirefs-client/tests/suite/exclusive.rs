@@ -5,7 +5,7 @@ use crate::deeds::{READ_WRITE, create, entry, getattr, handle, is_absent};
 use crate::world::{Delays, STEADY, World};
 use std::time::Duration;
 use wirefs_client::Config;
-use wirefs_client::call::{Answer, Call, TreeNodeId, OpenHow, ROOT};
+use wirefs_client::call::{Answer, Call, OpenHow, ROOT, TreeNodeId};
 use wirefs_op::message::attach::Watch;
 use wirefs_op::{Errno, Kind, Timestamp};
 

@@ -4,7 +4,7 @@ use crate::alone::{Alone, got, stat};
 use crate::deeds::{READ_WRITE, getattr, write};
 use bytes::Bytes;
 use wirefs_cache::PIECE_BYTES;
-use wirefs_client::call::{Answer, Call, Handle, TreeNodeId, ROOT};
+use wirefs_client::call::{Answer, Call, Handle, ROOT, TreeNodeId};
 use wirefs_op::message::commit::Rcommit;
 use wirefs_op::message::copy::Rcopy;
 use wirefs_op::message::error::Rerror;

@@ -5,7 +5,7 @@ use crate::config;
 use crate::deeds::{READ, data, handle};
 use crate::world::{STEADY, World};
 use std::time::Duration;
-use wirefs_client::call::{Answer, Call, CallId, Handle, TreeNodeId, ROOT};
+use wirefs_client::call::{Answer, Call, CallId, Handle, ROOT, TreeNodeId};
 use wirefs_op::limits::DATA_BYTES_MAX;
 use wirefs_op::message::error::Rerror;
 use wirefs_op::message::get::{GetMode, GotMode, Tget};

@@ -4,7 +4,7 @@ use crate::alone::{Alone, Told, got, stat};
 use crate::deeds::{READ_WRITE, data, write};
 use bytes::Bytes;
 use std::time::Duration;
-use wirefs_client::call::{Answer, Call, CallId, Handle, Invalidate, TreeNodeId, ROOT};
+use wirefs_client::call::{Answer, Call, CallId, Handle, Invalidate, ROOT, TreeNodeId};
 use wirefs_op::message::get::{GetMode, GotMode};
 use wirefs_op::message::lock::Rlock;
 use wirefs_op::message::put::Rput;

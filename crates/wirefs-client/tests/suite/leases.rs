@@ -6,7 +6,7 @@ use crate::deeds::{
 };
 use crate::world::{STEADY, World};
 use std::time::Duration;
-use wirefs_client::call::{Answer, Call, Handle, Invalidate, TreeNodeId, OpenHow, PageCache, ROOT};
+use wirefs_client::call::{Answer, Call, Handle, Invalidate, OpenHow, PageCache, ROOT, TreeNodeId};
 use wirefs_op::{Errno, SetStat};
 
 const NOTHING: [&str; 0] = [];

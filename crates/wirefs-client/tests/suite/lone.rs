@@ -7,7 +7,7 @@ use crate::world::{Delays, World};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use wirefs_client::Config;
-use wirefs_client::call::{Answer, Call, CallId, TreeNodeId, ROOT};
+use wirefs_client::call::{Answer, Call, CallId, ROOT, TreeNodeId};
 use wirefs_model::Dice;
 use wirefs_op::{Errno, Kind, Timestamp};
 

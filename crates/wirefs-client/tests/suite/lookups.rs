@@ -3,7 +3,7 @@
 use crate::alone::{Alone, got, stat};
 use crate::deeds::{READ, create};
 use std::time::Duration;
-use wirefs_client::call::{Answer, Call, CallId, TreeNodeId, ROOT};
+use wirefs_client::call::{Answer, Call, CallId, ROOT, TreeNodeId};
 use wirefs_op::message::get::GotMode;
 use wirefs_op::{Errno, Kind, Reply, Request};
 

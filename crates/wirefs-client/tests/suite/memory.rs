@@ -6,7 +6,7 @@ use crate::world::{STEADY, World};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use wirefs_client::Config;
-use wirefs_client::call::{Call, CallId, Caller, TreeNodeId, ROOT};
+use wirefs_client::call::{Call, CallId, Caller, ROOT, TreeNodeId};
 use wirefs_op::Kind;
 
 /// As much for 20,000 entries as the usual 256 MiB are for a million.

@@ -5,7 +5,7 @@ use crate::config;
 use crate::deeds::{READ, READ_WRITE, data, handle, write};
 use crate::world::{World, serve};
 use std::time::Duration;
-use wirefs_client::call::{Answer, Call, Handle, TreeNodeId, OpenHow, ROOT};
+use wirefs_client::call::{Answer, Call, Handle, OpenHow, ROOT, TreeNodeId};
 use wirefs_op::message::remove::Tremove;
 use wirefs_op::message::target::Place;
 use wirefs_op::{Errno, Reply, Request, SetStat, TreePath};

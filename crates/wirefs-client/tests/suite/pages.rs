@@ -4,7 +4,9 @@ use crate::config;
 use crate::deeds::{READ, READ_WRITE, data, handle, write};
 use crate::world::{Delays, STEADY, World};
 use std::time::Duration;
-use wirefs_client::call::{Answer, Call, Handle, Invalidate, TreeNodeId, OpenHow, PageCache, ROOT, WriteData};
+use wirefs_client::call::{
+    Answer, Call, Handle, Invalidate, OpenHow, PageCache, ROOT, TreeNodeId, WriteData,
+};
 
 /// Client 0 has a file open and its pages in its kernel.
 fn with_pages(world: &mut World) -> (TreeNodeId, Handle) {

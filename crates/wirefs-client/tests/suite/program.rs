@@ -8,7 +8,7 @@ use crate::check::Own;
 use crate::world::World;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-use wirefs_client::call::{Answer, Call, CallId, Entry, Handle, TreeNodeId, ROOT};
+use wirefs_client::call::{Answer, Call, CallId, Entry, Handle, ROOT, TreeNodeId};
 use wirefs_op::{Errno, FileId, Time};
 
 /// Names that the programs use in each directory.

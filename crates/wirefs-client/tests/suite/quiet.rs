@@ -3,7 +3,7 @@
 use crate::config;
 use crate::deeds::{READ, READ_WRITE, data, handle};
 use crate::world::{STEADY, World};
-use wirefs_client::call::{Answer, Call, Handle, TreeNodeId, OpenHow, PageCache, ROOT};
+use wirefs_client::call::{Answer, Call, Handle, OpenHow, PageCache, ROOT, TreeNodeId};
 use wirefs_op::{LockFamily, LockKind, LockRange};
 
 const ONE: u64 = 1;

@@ -3,7 +3,7 @@
 use crate::alone::{Alone, Told, got, listing, stat};
 use crate::deeds::{READ, create, getattr, readdir};
 use std::time::Duration;
-use wirefs_client::call::{Answer, Call, Entry, Handle, Invalidate, TreeNodeId, OpenHow, PageCache, ROOT};
+use wirefs_client::call::{Answer, Call, Entry, Handle, Invalidate, OpenHow, PageCache, ROOT, TreeNodeId};
 use wirefs_model::Dice;
 use wirefs_op::limits::{RECALL_ITEMS_MAX, REQUESTS_MAX};
 use wirefs_op::listing::ListingWriter;

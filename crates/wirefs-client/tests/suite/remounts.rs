@@ -4,7 +4,7 @@ use crate::config;
 use crate::deeds::{READ, READ_WRITE, data, handle, is_absent, listing, readdir, write};
 use crate::world::{STEADY, World};
 use std::time::Duration;
-use wirefs_client::call::{Answer, Call, Handle, TreeNodeId, ROOT};
+use wirefs_client::call::{Answer, Call, Handle, ROOT, TreeNodeId};
 
 const NOTHING: [&str; 0] = [];
 

@@ -4,7 +4,7 @@ use crate::config;
 use crate::deeds::{READ, READ_WRITE, data, getattr, handle, listing, readdir};
 use crate::world::{STEADY, World};
 use std::time::Duration;
-use wirefs_client::call::{Answer, Call, Handle, TreeNodeId, ROOT};
+use wirefs_client::call::{Answer, Call, Handle, ROOT, TreeNodeId};
 use wirefs_op::Errno;
 
 /// Two clients in mode `window`; the second opened `f` from memory.

@@ -5,7 +5,7 @@ use crate::config;
 use crate::deeds::{NEW, READ_WRITE, entry, handle, write};
 use crate::world::World;
 use std::time::Duration;
-use wirefs_client::call::{Answer, Call, Handle, TreeNodeId, ROOT};
+use wirefs_client::call::{Answer, Call, Handle, ROOT, TreeNodeId};
 use wirefs_op::message::put::PutMode;
 use wirefs_op::{Errno, LockFamily, LockKind, LockRange, Request, SetStat};
 

@@ -5,7 +5,7 @@ use crate::deeds::{READ, READ_WRITE, data, entry, getattr, handle, listing, read
 use crate::world::{STEADY, World};
 use std::time::Duration;
 use wirefs_client::PrefetchStatus;
-use wirefs_client::call::{Answer, Call, CallId, TreeNodeId, ROOT};
+use wirefs_client::call::{Answer, Call, CallId, ROOT, TreeNodeId};
 
 /// One round trip of the steady world.
 pub(crate) const RTT: Duration = Duration::from_millis(100);
@@ -100,7 +100,7 @@ fn who_walks_a_tree_waits_for_two_round_trips() {
 #[test]
 fn without_prefetch_nothing_is_asked_for_that_no_program_has_asked_about() {
     let mut quiet = config("lease");
-    quiet.mode.fetch = quiet.mode.fetch.without_ahead();
+    quiet.mode.fetch = quiet.mode.fetch.without_prefetch();
     let mut world = World::of(1, &[config("window"), quiet], STEADY);
     for name in [b"one".as_slice(), b"two", b"three"] {
         let dir = world.directory(0, ROOT, name);

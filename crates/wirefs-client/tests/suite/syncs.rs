@@ -5,7 +5,7 @@ use crate::config;
 use crate::deeds::{create, entry, handle, write};
 use crate::world::World;
 use std::time::Duration;
-use wirefs_client::call::{Answer, Call, Handle, TreeNodeId, ROOT};
+use wirefs_client::call::{Answer, Call, Handle, ROOT, TreeNodeId};
 
 fn made(world: &mut World, name: &[u8]) -> (TreeNodeId, Handle) {
     let answer = world.ask(0, create(ROOT, name));

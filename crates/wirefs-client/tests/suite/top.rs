@@ -4,7 +4,7 @@ use crate::deeds::{READ, data, handle, listing, readdir};
 use crate::streams::{RTT, cost, fill, get_ready, look, read, walk, world};
 use crate::world::World;
 use std::time::Duration;
-use wirefs_client::call::{Call, TreeNodeId, ROOT};
+use wirefs_client::call::{Call, ROOT, TreeNodeId};
 
 /// How many streams client 1 has asked for.
 fn finds(world: &World) -> usize {

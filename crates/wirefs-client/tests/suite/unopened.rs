@@ -8,7 +8,7 @@ use crate::deeds::{create, entry, handle};
 use crate::world::{STEADY, World};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use wirefs_client::call::{Answer, Call, CallId, Caller, Invalidate, Listed, TreeNodeId, ROOT, UNOPENED};
+use wirefs_client::call::{Answer, Call, CallId, Caller, Invalidate, Listed, ROOT, TreeNodeId, UNOPENED};
 use wirefs_op::message::error::Rerror;
 use wirefs_op::message::get::GotMode;
 use wirefs_op::message::remove::Rremove;

@@ -18,7 +18,7 @@ use notices::Notice;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 use std::time::Duration;
-use wirefs_cache::Piece;
+use wirefs_cache::CachePiece;
 use wirefs_client::call::{Answer, Call, CallId, Caller, Invalidate, TreeNodeId};
 use wirefs_client::{Client, Config, Lane, Output};
 use wirefs_model::{Dice, ModelTree};
@@ -66,7 +66,7 @@ pub(crate) struct Seat {
     /// The numbers of the changes that are to be kept, and why.
     pub(crate) refused: Vec<(u64, Option<Errno>)>,
     /// Contents on disk, where the client has one.
-    pub(crate) disk: BTreeMap<Piece, Bytes>,
+    pub(crate) disk: BTreeMap<CachePiece, Bytes>,
     /// The most requests that were under way at once.
     pub(crate) in_flight_max: u64,
 }
@@ -84,7 +84,7 @@ enum Event {
     ServerTick,
     Tick(usize),
     /// A piece was looked for on disk.
-    Loaded(usize, Piece),
+    Loaded(usize, CachePiece),
     Restore(usize, bool),
     DeliverData(ConnectionKey, Bytes),
     /// Something happens to the connections of a seat.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use wirefs_client::call::{Answer, Call, CallId, Caller, Entry, Handle, Listed, TreeNodeId, PageCache, ROOT};
+use wirefs_client::call::{Answer, Call, CallId, Caller, Entry, Handle, Listed, PageCache, ROOT, TreeNodeId};
 use wirefs_fuse::{FileSystem, Reading, Reply};
 use wirefs_op::{Errno, FileId, FsStat, Kind, Stat, Timestamp};
 

@@ -5,7 +5,7 @@ use crate::abi;
 use crate::answer::Expects;
 use crate::operands::{Misshapen, Operands};
 use rustix::fs::OFlags;
-use wirefs_client::call::{Call, Handle, TreeNodeId, OpenHow, WriteData};
+use wirefs_client::call::{Call, Handle, OpenHow, TreeNodeId, WriteData};
 
 /// From the flags of `open(2)`. Both access bits at once ("for ioctl only", needs both rights) count as both.
 fn open_how(flags: u32) -> OpenHow {

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 use std::{fs, thread};
-use wirefs_client::call::{Invalidate, TreeNodeId, ROOT};
+use wirefs_client::call::{Invalidate, ROOT, TreeNodeId};
 use wirefs_fuse::Notifier;
 use wirefs_op::Kind;
 

@@ -4,7 +4,7 @@ use crate::locks::Locks;
 use crate::tree::{Outcome, Tree};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use wirefs_client::call::{Answer, Call, CallId, Caller, TreeNodeId, ROOT};
+use wirefs_client::call::{Answer, Call, CallId, Caller, ROOT, TreeNodeId};
 use wirefs_fuse::{FileSystem, Reading, Reply};
 use wirefs_op::{Errno, Kind};
 

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use wirefs_client::call::{Answer, Call, Entry, Handle, Listed, TreeNodeId, PageCache, ROOT};
+use wirefs_client::call::{Answer, Call, Entry, Handle, Listed, PageCache, ROOT, TreeNodeId};
 use wirefs_op::{Errno, FileId, FsStat, Kind, SetStat, SetTime, Stat, Timestamp};
 
 /// How long the kernel may believe what it is told.
@@ -259,7 +259,14 @@ impl Tree {
         Ok(Answer::Attr(self.stat(id)?, TTL))
     }
 
-    fn list(&mut self, node: TreeNodeId, offset: u64, bytes_max: u32, entry_bytes: u32, stats: bool) -> Outcome {
+    fn list(
+        &mut self,
+        node: TreeNodeId,
+        offset: u64,
+        bytes_max: u32,
+        entry_bytes: u32,
+        stats: bool,
+    ) -> Outcome {
         let dots = [(b".".to_vec(), node), (b"..".to_vec(), ROOT)];
         let entries = self.node(node)?.entries.clone();
         let mut listing = Vec::new();

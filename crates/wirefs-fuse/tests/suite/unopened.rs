@@ -3,7 +3,7 @@
 use crate::mounted::Mounted;
 use std::fs;
 use std::path::Path;
-use wirefs_client::call::{Invalidate, TreeNodeId, ROOT};
+use wirefs_client::call::{Invalidate, ROOT, TreeNodeId};
 use wirefs_fuse::SessionOptions;
 use wirefs_op::Kind;
 

@@ -4,7 +4,7 @@
 use super::past::Picture;
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
-use wirefs_client::call::{CallId, Handle, TreeNodeId, ROOT};
+use wirefs_client::call::{CallId, Handle, ROOT, TreeNodeId};
 use wirefs_op::message::link::Tlink;
 use wirefs_op::message::put::{Create, PutMode, Tput};
 use wirefs_op::message::remove::Tremove;

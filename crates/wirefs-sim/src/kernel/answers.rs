@@ -2,7 +2,7 @@
 
 use super::{Asked, Believed, Kernel, Matter, Place};
 use std::time::Duration;
-use wirefs_client::call::{Answer, CallId, Entry, TreeNodeId, PageCache};
+use wirefs_client::call::{Answer, CallId, Entry, PageCache, TreeNodeId};
 use wirefs_op::{Kind, Stat, Time};
 
 impl Kernel {

@@ -4,7 +4,7 @@ use super::{Closing, Deed, NAMES, Open, Place, Renaming, THREADS};
 use crate::program::own::{Edit, Own};
 use crate::world::{Event, World};
 use bytes::Bytes;
-use wirefs_client::call::{Call, TreeNodeId, ROOT, UNOPENED};
+use wirefs_client::call::{Call, ROOT, TreeNodeId, UNOPENED};
 use wirefs_op::{FileId, Kind, LockKind};
 
 /// Where programs lock files: look up, open, read, write, lock.

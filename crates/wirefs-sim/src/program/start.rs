@@ -3,7 +3,7 @@
 use super::{Busy, Closing, Deed, Renaming};
 use crate::program::own::Edit;
 use crate::world::World;
-use wirefs_client::call::{Call, CallId, Handle, TreeNodeId, OpenHow, UNOPENED, WriteData};
+use wirefs_client::call::{Call, CallId, Handle, OpenHow, TreeNodeId, UNOPENED, WriteData};
 use wirefs_op::{LockFamily, LockRange, SetStat};
 
 /// The owner of all locks of a client.
@@ -104,7 +104,13 @@ impl World {
         })
     }
 
-    fn ask_edit(&mut self, index: usize, node: TreeNodeId, handle: Option<Handle>, own: usize) -> Option<CallId> {
+    fn ask_edit(
+        &mut self,
+        index: usize,
+        node: TreeNodeId,
+        handle: Option<Handle>,
+        own: usize,
+    ) -> Option<CallId> {
         let edit = self.seats.get(index)?.program.own.get(own)?.edit.clone();
         let set = |set| Call::Setattr { node, handle, set, kill_privileges: false };
         Some(match (&edit, handle) {

@@ -9,7 +9,7 @@ use crate::snapshot::{id_bytes, take_id};
 use crate::sum::{SUM_BYTES, sum};
 use bytes::{Buf, Bytes};
 use std::collections::BTreeMap;
-use wirefs_cache::Piece;
+use wirefs_cache::CachePiece;
 use wirefs_op::FileId;
 
 /// The name of the file.
@@ -38,21 +38,21 @@ impl Index {
         self.spots.len()
     }
 
-    pub(super) fn insert(&mut self, piece: &Piece, spot: Spot) {
+    pub(super) fn insert(&mut self, piece: &CachePiece, spot: Spot) {
         self.spots.insert((piece.file, piece.version, piece.offset), spot);
     }
 
-    pub(super) fn remove(&mut self, piece: &Piece) {
+    pub(super) fn remove(&mut self, piece: &CachePiece) {
         self.spots.remove(&(piece.file, piece.version, piece.offset));
     }
 
-    pub(super) fn find(&self, piece: &Piece) -> Option<Spot> {
+    pub(super) fn find(&self, piece: &CachePiece) -> Option<Spot> {
         self.spots.get(&(piece.file, piece.version, piece.offset)).copied()
     }
 
     /// Whether any piece of this version of the file is there.
-    pub(super) fn has_any(&self, piece: &Piece) -> bool {
-        let Piece { file, version, .. } = *piece;
+    pub(super) fn has_any(&self, piece: &CachePiece) -> bool {
+        let CachePiece { file, version, .. } = *piece;
         self.spots.range((file, version, 0)..=(file, version, u64::MAX)).next().is_some()
     }
 
@@ -104,7 +104,7 @@ impl Index {
             let (version, offset) = (bytes.try_get_u64_le().ok()?, bytes.try_get_u64_le().ok()?);
             let segment = bytes.try_get_u32_le().ok()?;
             let (at, length) = (bytes.try_get_u32_le().ok()?, bytes.try_get_u32_le().ok()?);
-            index.insert(&Piece { file, version, offset, length }, Spot { segment, at, length });
+            index.insert(&CachePiece { file, version, offset, length }, Spot { segment, at, length });
         }
         bytes.is_empty().then_some((index, lengths))
     }

@@ -146,11 +146,11 @@ impl Chosen {
         let disk = arguments.cache_size.map(|bytes| bytes as u64).or(chosen.disk_bytes_max);
         chosen.disk_bytes_max = disk.filter(|_| !arguments.no_cache);
         if arguments.no_prefetch || !chosen.prefetches {
-            chosen.mode.fetch = chosen.mode.fetch.without_ahead();
+            chosen.mode.fetch = chosen.mode.fetch.without_prefetch();
         }
         let journal = arguments.journal.then_some(true).or(arguments.no_journal.then_some(false));
         chosen.journal = journal.or(chosen.journal);
-        if chosen.journal == Some(true) && !chosen.mode.may_be_ahead() {
+        if chosen.journal == Some(true) && !chosen.mode.allows_optimism() {
             return Err(failure(
                 "--journal: in this mode each change waits for the server, so there is nothing to keep",
                 "mount in mode lease, or without --journal",
@@ -169,7 +169,7 @@ impl Chosen {
 
     /// Whether changes go to a journal on disk.
     pub(super) fn keeps_journal(&self) -> bool {
-        self.journal.unwrap_or(true) && self.mode.may_be_ahead()
+        self.journal.unwrap_or(true) && self.mode.allows_optimism()
     }
 
     fn take(&mut self, option: &str) -> Result<()> {

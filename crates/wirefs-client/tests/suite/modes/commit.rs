@@ -4,7 +4,7 @@ use crate::alone::{Alone, got, stat};
 use crate::config;
 use crate::deeds::{READ_WRITE, handle, write};
 use crate::world::{STEADY, World};
-use wirefs_client::call::{Answer, Call, Handle, TreeNodeId, ROOT};
+use wirefs_client::call::{Answer, Call, Handle, ROOT, TreeNodeId};
 use wirefs_op::message::commit::Rcommit;
 use wirefs_op::message::get::GotMode;
 use wirefs_op::message::put::Rput;

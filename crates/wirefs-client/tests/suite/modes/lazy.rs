@@ -4,7 +4,7 @@ use crate::config;
 use crate::deeds::{NEW, READ, READ_WRITE, data, entry, getattr, handle, write};
 use crate::world::{STEADY, World};
 use std::time::Duration;
-use wirefs_client::call::{Answer, Call, Handle, TreeNodeId, ROOT};
+use wirefs_client::call::{Answer, Call, Handle, ROOT, TreeNodeId};
 
 /// A writer in mode `lazy=4k`, and one who looks at each call; a file that is open for writing.
 fn written(pieces: usize, bytes: usize) -> (World, TreeNodeId, Handle) {

@@ -5,7 +5,7 @@ use crate::deeds::{READ, READ_WRITE, data, getattr, handle, listing, readdir, wr
 use crate::world::{STEADY, World};
 use std::time::Duration;
 use wirefs_client::Conflicts;
-use wirefs_client::call::{Answer, Call, Handle, TreeNodeId, OpenHow, ROOT};
+use wirefs_client::call::{Answer, Call, Handle, OpenHow, ROOT, TreeNodeId};
 use wirefs_op::{Errno, SetStat, SetTime, Timestamp};
 
 const TRUNCATED: OpenHow = OpenHow { truncate: true, ..READ_WRITE };

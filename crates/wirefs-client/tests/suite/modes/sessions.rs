@@ -4,7 +4,7 @@ use crate::config;
 use crate::deeds::{READ, READ_WRITE, data, entry, handle, write};
 use crate::world::{Delays, World};
 use std::time::Duration;
-use wirefs_client::call::{Answer, Call, CallId, Handle, TreeNodeId, OpenHow, ROOT};
+use wirefs_client::call::{Answer, Call, CallId, Handle, OpenHow, ROOT, TreeNodeId};
 use wirefs_op::{Errno, Time};
 
 const UNSTEADY: Delays = Delays { wire: (1_000, 60_000), server: (0, 30_000), kernel: (0, 0) };

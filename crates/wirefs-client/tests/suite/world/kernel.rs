@@ -4,8 +4,8 @@
 use super::World;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-use wirefs_cache::Ranges;
-use wirefs_client::call::{Answer, Call, CallId, Entry, Invalidate, TreeNodeId, PageCache, ROOT};
+use wirefs_cache::CachedRanges;
+use wirefs_client::call::{Answer, Call, CallId, Entry, Invalidate, PageCache, ROOT, TreeNodeId};
 use wirefs_op::{FileId, Stat, Time, Timestamp};
 
 /// A name in a directory.
@@ -55,7 +55,7 @@ pub(crate) struct Kernel {
     ids: BTreeMap<TreeNodeId, FileId>,
     names: BTreeMap<(TreeNodeId, Vec<u8>), Believed<Option<TreeNodeId>>>,
     attributes: BTreeMap<TreeNodeId, Believed<Stat>>,
-    pages: BTreeMap<TreeNodeId, Ranges>,
+    pages: BTreeMap<TreeNodeId, CachedRanges>,
     /// The time of change and the size that the pages are of, as far as it was told.
     told: BTreeMap<TreeNodeId, (Timestamp, u64)>,
     asked: BTreeMap<CallId, Asked>,
@@ -68,8 +68,11 @@ pub(crate) struct Kernel {
 
 fn matter(call: &Call<'_>) -> Option<Matter> {
     let name = |parent: TreeNodeId, name: &[u8]| (parent, name.to_vec());
-    let change =
-        |names: Vec<(TreeNodeId, Vec<u8>)>, nodes: Vec<TreeNodeId>| Matter::Change { names, nodes, made: None };
+    let change = |names: Vec<(TreeNodeId, Vec<u8>)>, nodes: Vec<TreeNodeId>| Matter::Change {
+        names,
+        nodes,
+        made: None,
+    };
     let makes = |place: (TreeNodeId, Vec<u8>), nodes: Vec<TreeNodeId>| Matter::Change {
         names: vec![place.clone()],
         nodes,
@@ -425,7 +428,7 @@ impl World {
 }
 
 /// Whether these pages are of this file.
-fn holds(pages: &Ranges, data: &[u8]) -> bool {
+fn holds(pages: &CachedRanges, data: &[u8]) -> bool {
     let mut at = 0;
     while let Some((from, to)) = pages.first_gap(at, data.len() as u64) {
         if pages.read(at, from).as_deref() != data.get(at as usize..from as usize) {

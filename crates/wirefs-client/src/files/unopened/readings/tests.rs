@@ -1,6 +1,6 @@
 use super::*;
 use std::collections::BTreeSet;
-use wirefs_cache::{Known, LongListing};
+use wirefs_cache::{Freshness, LongListing};
 use wirefs_op::{DirEntry, FileId, Kind, Stat};
 
 const DIR: TreeNodeId = TreeNodeId(7);
@@ -20,7 +20,7 @@ fn open(node: TreeNodeId, entries: Arc<Vec<DirEntry>>) -> OpenDirectory {
     OpenDirectory {
         node,
         entries: LongListing::from(entries),
-        listed: Known { at: NOW, leased: true },
+        listed: Freshness { at: NOW, leased: true },
         taken_at: NOW,
         doubted: BTreeSet::new(),
         is_kept: false,

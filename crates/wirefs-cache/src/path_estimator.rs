@@ -11,7 +11,7 @@ const MEMORY: Duration = Duration::from_secs(10);
 
 /// Where the counters stood when a request was sent.
 #[derive(Clone, Copy, Debug)]
-pub struct Departure {
+pub struct RateSample {
     at: Time,
     delivered: u64,
 }
@@ -24,36 +24,36 @@ struct Best<T> {
 
 /// Measures one direction of one wire.
 #[derive(Clone, Debug, Default)]
-pub struct Meter {
+pub struct PathEstimator {
     delivered: u64,
     rtt: Option<Best<Duration>>,
     /// Bytes per second.
     rate: Option<Best<u64>>,
 }
 
-impl Meter {
+impl PathEstimator {
     /// Notes that a request is sent now.
-    pub fn departs(&self, now: Time) -> Departure {
-        Departure { at: now, delivered: self.delivered }
+    pub fn request_sent(&self, now: Time) -> RateSample {
+        RateSample { at: now, delivered: self.delivered }
     }
 
     /// Notes bytes that arrived.
-    pub fn delivers(&mut self, bytes: u64) {
+    pub fn data_received(&mut self, bytes: u64) {
         self.delivered += bytes;
     }
 
     /// Notes that the first reply to a small request is here.
-    pub fn round_trip(&mut self, departure: Departure, now: Time) {
-        let value = now.since(departure.at);
+    pub fn rtt_sample(&mut self, sample: RateSample, now: Time) {
+        let value = now.since(sample.at);
         if self.rtt.is_none_or(|best| value <= best.value || now > best.at + MEMORY) {
             self.rtt = Some(Best { value, at: now });
         }
     }
 
     /// Notes that the last reply to a request for data is here: what arrived since it was sent gives a rate.
-    pub fn arrives(&mut self, departure: Departure, now: Time) {
-        let span = now.since(departure.at).as_nanos().max(1);
-        let bytes = u128::from(self.delivered - departure.delivered);
+    pub fn reply_received(&mut self, sample: RateSample, now: Time) {
+        let span = now.since(sample.at).as_nanos().max(1);
+        let bytes = u128::from(self.delivered - sample.delivered);
         let value = u64::try_from(bytes * 1_000_000_000 / span).unwrap_or(u64::MAX);
         if self.rate.is_none_or(|best| value >= best.value || now > best.at + MEMORY) {
             self.rate = Some(Best { value, at: now });
@@ -71,13 +71,13 @@ impl Meter {
     }
 
     /// How many bytes `span` has brought of late, at least; 0 where nothing was measured of late.
-    pub fn brings(&self, now: Time, span: Duration) -> u64 {
+    pub fn bytes_within(&self, now: Time, span: Duration) -> u64 {
         let recent = self.rate.filter(|best| now <= best.at + MEMORY);
         recent.map_or(0, |best| over(best.value, span))
     }
 
     /// What the wire holds, in bytes: rate × round trip time; 0 while unknown.
-    pub fn wire_bytes(&self) -> u64 {
+    pub fn bdp_bytes(&self) -> u64 {
         let (Some(rtt), Some(rate)) = (self.rtt(), self.rate()) else {
             return 0;
         };

@@ -13,22 +13,22 @@ pub(crate) fn stat(ino: u64, kind: Kind) -> Stat {
     }
 }
 
-fn trust(now: u64) -> Trust {
-    Trust::within(Time(now), Duration::from_nanos(5))
+fn coherency(now: u64) -> Coherency {
+    Coherency::within(Time(now), Duration::from_nanos(5))
 }
 
-fn learn(names: &mut Names, stat: &Stat, at: u64) -> TreeNodeId {
-    names.learn(stat, Known::since(Time(at)), &trust(at)).0
+fn learn(names: &mut NameTree, stat: &Stat, at: u64) -> TreeNodeId {
+    names.learn(stat, Freshness::since(Time(at)), &coherency(at)).0
 }
 
-fn tree() -> (Names, TreeNodeId, TreeNodeId) {
-    let mut names = Names::new(stat(1, Kind::Directory), Known::since(Time(0)));
+fn tree() -> (NameTree, TreeNodeId, TreeNodeId) {
+    let mut names = NameTree::new(stat(1, Kind::Directory), Freshness::since(Time(0)));
     let dir = learn(&mut names, &stat(2, Kind::Directory), 1);
     names.link(ROOT, b"dir", dir);
-    names.count(dir);
+    names.count_lookup(dir);
     let file = learn(&mut names, &stat(3, Kind::File), 1);
     names.link(dir, b"file", file);
-    names.count(file);
+    names.count_lookup(file);
     (names, dir, file)
 }
 
@@ -64,7 +64,7 @@ fn attributes_asked_for_before_a_local_change_do_not_undo_it() {
     let (mut names, _, file) = tree();
     let mut after = stat(3, Kind::File);
     after.size = 7;
-    names.changed(file, Some(&after), Known::since(Time(8)), Time(10));
+    names.changed(file, Some(&after), Freshness::since(Time(8)), Time(10));
     learn(&mut names, &stat(3, Kind::File), 9);
     assert_eq!(names.node(file).unwrap().stat.size, 7);
     learn(&mut names, &stat(3, Kind::File), 11);
@@ -74,8 +74,8 @@ fn attributes_asked_for_before_a_local_change_do_not_undo_it() {
 #[test]
 fn freshness_ends_with_the_window() {
     let (names, _, file) = tree();
-    assert!(names.node(file).unwrap().is_fresh(&trust(5)));
-    assert!(!names.node(file).unwrap().is_fresh(&trust(6)));
+    assert!(names.node(file).unwrap().is_fresh(&coherency(5)));
+    assert!(!names.node(file).unwrap().is_fresh(&coherency(6)));
 }
 
 #[test]
@@ -104,10 +104,10 @@ fn of_several_names_the_one_that_was_seen_last_makes_the_path() {
 fn an_own_change_that_is_answered_after_a_later_one_does_not_undo_it() {
     let (mut names, _, file) = tree();
     let size = |size| Stat { size, ..stat(3, Kind::File) };
-    names.changed(file, Some(&size(20)), Known::since(Time(6)), Time(10));
-    names.changed(file, Some(&size(10)), Known::since(Time(5)), Time(11));
+    names.changed(file, Some(&size(20)), Freshness::since(Time(6)), Time(10));
+    names.changed(file, Some(&size(10)), Freshness::since(Time(5)), Time(11));
     let node = names.node(file).unwrap();
-    assert_eq!((node.stat.size, node.known), (20, None));
+    assert_eq!((node.stat.size, node.freshness), (20, None));
 }
 
 #[test]
@@ -115,17 +115,17 @@ fn the_names_that_the_kernel_was_told_are_those_of_nodes_that_it_holds() {
     let (mut names, dir, file) = tree();
     let listed = learn(&mut names, &stat(4, Kind::File), 1);
     names.link(dir, b"listed", listed);
-    assert_eq!(names.told_names(dir).collect::<Vec<_>>(), [b"file"]);
+    assert_eq!(names.kernel_names(dir).collect::<Vec<_>>(), [b"file"]);
     assert_eq!(names.held_by_kernel().collect::<Vec<_>>(), [ROOT, dir, file]);
     names.forget(file, 1);
-    assert_eq!(names.told_names(dir).count(), 0);
+    assert_eq!(names.kernel_names(dir).count(), 0);
 }
 
 #[test]
 fn a_node_that_the_kernel_let_go_is_not_known_to_be_there_until_it_is_used_again() {
     let (mut names, _, file) = tree();
     assert!(!names.node(file).unwrap().is_used());
-    names.count(file);
+    names.count_lookup(file);
     names.used(file);
     assert!(names.node(file).unwrap().is_used());
     names.forget(file, 1);
@@ -141,7 +141,7 @@ fn directories_that_changed_places_make_no_circle() {
     names.link(below, b"deeper", deeper);
     // Others: mv dir/below . ; mv dir below/deeper
     names.link(deeper, b"dir", above);
-    assert_eq!(names.path(above), None, "where that is, is not known any more");
+    assert_eq!(names.path(above), None, "where that is, is not freshness any more");
     names.link(ROOT, b"below", below);
     assert_eq!(names.path(above).unwrap().as_bytes(), b"below/deeper/dir");
     names.link(above, b"itself", above);

@@ -4,38 +4,38 @@
 //! They are packed as a stream of a subtree carries them, which takes 30 to 50 bytes for an entry instead of 250, and goes to
 //! disk as it is.
 
-use crate::trust::{Known, Trust};
+use crate::coherency::{Coherency, Freshness};
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
 use wirefs_op::find_listing::{FindDirectory, FindReader, FindRecord, FindWriter};
 use wirefs_op::{DirEntry, FileId, Stat, Time, TreePath};
 
 /// Packed bytes, at most: two million entries or so.
-pub const SHELF_BYTES_MAX: usize = 64 * 1024 * 1024;
+pub const INACTIVE_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// What one listing costs beyond its packed bytes, in bytes.
 const LISTING_OVERHEAD_BYTES: usize = 160;
 /// Names that were taken back singly, of one listing, at most; past it the listing goes.
-const DOUBTED_MAX: usize = 64;
+const INVALIDATED_MAX: usize = 64;
 
 /// What is known of a directory's names, packed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Packed {
+pub struct PackedListing {
     data: Bytes,
     at: Time,
     /// Names that were taken back since.
-    doubted: Vec<Vec<u8>>,
+    invalidated: Vec<Vec<u8>>,
     /// Tells this one from an earlier one of the same directory.
     serial: u64,
 }
 
-impl Packed {
+impl PackedListing {
     /// Packs names that are leased and were asked for at `at`; `stat` is the directory's. `is_complete`: it has no others.
     pub fn new<'a>(
         stat: &Stat,
         entries: impl Iterator<Item = (&'a [u8], Stat)>,
         at: Time,
         is_complete: bool,
-    ) -> Packed {
+    ) -> PackedListing {
         let mut writer = FindWriter::new(usize::MAX);
         let directory = FindDirectory { path: TreePath::root(), stat: *stat, begins: true, ends: false };
         writer.directory(&directory);
@@ -45,27 +45,27 @@ impl Packed {
         if is_complete {
             writer.end_directory();
         }
-        Packed { data: writer.finish(), at, doubted: Vec::new(), serial: 0 }
+        PackedListing { data: writer.finish(), at, invalidated: Vec::new(), serial: 0 }
     }
 
     /// Takes one that was packed before.
-    pub fn from_data(data: Bytes, at: Time) -> Packed {
-        Packed { data, at, doubted: Vec::new(), serial: 0 }
+    pub fn from_data(data: Bytes, at: Time) -> PackedListing {
+        PackedListing { data, at, invalidated: Vec::new(), serial: 0 }
     }
 
     /// The packed bytes, to be kept elsewhere; none where single names were taken back.
     pub fn into_data(self) -> Option<Bytes> {
-        self.doubted.is_empty().then_some(self.data)
+        self.invalidated.is_empty().then_some(self.data)
     }
 
     /// As of when it is known.
-    pub fn known(&self) -> Known {
-        Known { at: self.at, leased: true }
+    pub fn freshness(&self) -> Freshness {
+        Freshness { at: self.at, leased: true }
     }
 
     /// The names that were taken back.
-    pub fn doubted(&self) -> &[Vec<u8>] {
-        &self.doubted
+    pub fn invalidated(&self) -> &[Vec<u8>] {
+        &self.invalidated
     }
 
     /// The entries, and whether they are all; none when the bytes are not what was packed.
@@ -82,7 +82,7 @@ impl Packed {
     /// Whether it has all entries, none of which was taken back.
     fn is_whole(&self) -> bool {
         let first = FindReader::new(self.data.clone()).next();
-        self.doubted.is_empty()
+        self.invalidated.is_empty()
             && matches!(first, Some(Ok(FindRecord::Directory(directory))) if directory.ends)
     }
 
@@ -94,10 +94,10 @@ impl Packed {
 
 /// Packed listings by directory.
 ///
-/// INVARIANT: all are leased, and what was recalled of them since is known in `doubted` or by who unpacks them.
+/// INVARIANT: all are leased, and what was recalled of them since is known in `invalidated` or by who unpacks them.
 #[derive(Debug)]
-pub struct Shelf {
-    listings: BTreeMap<FileId, Packed>,
+pub struct InactiveListings {
+    listings: BTreeMap<FileId, PackedListing>,
     /// The oldest first; some may be gone.
     order: VecDeque<(FileId, u64)>,
     bytes: usize,
@@ -105,20 +105,20 @@ pub struct Shelf {
     serial: u64,
 }
 
-impl Default for Shelf {
-    fn default() -> Shelf {
-        Shelf::with_limit(SHELF_BYTES_MAX)
+impl Default for InactiveListings {
+    fn default() -> InactiveListings {
+        InactiveListings::with_limit(INACTIVE_BYTES_MAX)
     }
 }
 
-impl Shelf {
+impl InactiveListings {
     /// A shelf for so many bytes.
-    pub fn with_limit(bytes_max: usize) -> Shelf {
-        Shelf { listings: BTreeMap::new(), order: VecDeque::new(), bytes: 0, bytes_max, serial: 0 }
+    pub fn with_limit(bytes_max: usize) -> InactiveListings {
+        InactiveListings { listings: BTreeMap::new(), order: VecDeque::new(), bytes: 0, bytes_max, serial: 0 }
     }
 
     /// Puts a listing there; the oldest ones make room.
-    pub fn put(&mut self, dir: FileId, mut packed: Packed) {
+    pub fn put(&mut self, dir: FileId, mut packed: PackedListing) {
         self.take(dir);
         self.serial += 1;
         packed.serial = self.serial;
@@ -133,7 +133,9 @@ impl Shelf {
         }
         if self.order.len() > 2 * self.listings.len() + 16 {
             let listings = &self.listings;
-            self.order.retain(|(dir, serial)| listings.get(dir).is_some_and(|known| known.serial == *serial));
+            self.order.retain(|(dir, serial)| {
+                listings.get(dir).is_some_and(|directory| directory.serial == *serial)
+            });
         }
     }
 
@@ -142,28 +144,30 @@ impl Shelf {
     }
 
     /// Takes a listing off.
-    pub fn take(&mut self, dir: FileId) -> Option<Packed> {
+    pub fn take(&mut self, dir: FileId) -> Option<PackedListing> {
         let packed = self.listings.remove(&dir)?;
         self.bytes -= packed.cost();
         Some(packed)
     }
 
     /// Whether all of a directory's names are there, and may be believed.
-    pub fn has_whole(&self, dir: FileId, trust: &Trust) -> bool {
-        self.listings.get(&dir).is_some_and(|packed| trust.believes(packed.known()) && packed.is_whole())
+    pub fn has_whole(&self, dir: FileId, coherency: &Coherency) -> bool {
+        self.listings
+            .get(&dir)
+            .is_some_and(|packed| coherency.is_valid(packed.freshness()) && packed.is_whole())
     }
 
     /// A name in a directory was taken back.
-    pub fn doubt_name(&mut self, dir: FileId, name: &[u8]) {
+    pub fn invalidate_name(&mut self, dir: FileId, name: &[u8]) {
         let Some(packed) = self.listings.get_mut(&dir) else { return };
-        packed.doubted.push(name.to_vec());
-        if packed.doubted.len() > DOUBTED_MAX {
+        packed.invalidated.push(name.to_vec());
+        if packed.invalidated.len() > INVALIDATED_MAX {
             self.take(dir);
         }
     }
 
     /// Takes off all, in the order of directories' ids.
-    pub fn drain(&mut self) -> impl Iterator<Item = (FileId, Packed)> + use<> {
+    pub fn drain(&mut self) -> impl Iterator<Item = (FileId, PackedListing)> + use<> {
         self.order.clear();
         self.bytes = 0;
         std::mem::take(&mut self.listings).into_iter()

@@ -8,89 +8,90 @@ pub const FOREVER: Duration = Duration::MAX;
 
 /// As of when something is known, and on what promise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Known {
+pub struct Freshness {
     /// When it was asked for: it was so at some moment since.
     pub at: Time,
     /// The server said then that it would tell before that changes, and has not told.
     pub leased: bool,
 }
 
-impl Known {
+impl Freshness {
     /// Asked for at `at`, and nothing promised.
-    pub fn since(at: Time) -> Known {
-        Known { at, leased: false }
+    pub fn since(at: Time) -> Freshness {
+        Freshness { at, leased: false }
     }
 
     /// The least of two: as old as the older one, leased if both are.
     #[must_use]
-    pub fn and(self, other: Known) -> Known {
-        Known { at: self.at.min(other.at), leased: self.leased && other.leased }
+    pub fn and(self, other: Freshness) -> Freshness {
+        Freshness { at: self.at.min(other.at), leased: self.leased && other.leased }
     }
 }
 
 /// What may be believed at one moment. One value for all that is known, so that nobody else asks how.
 #[derive(Clone, Copy, Debug)]
-pub struct Trust {
+pub struct Coherency {
     /// The moment.
     pub now: Time,
     /// For how long anything is believed after it was asked for.
     pub window: Duration,
     /// Nothing that was asked for up to then is believed within the window: a program has got a lock by a name since, and what others did
     /// before they let go of it may be newer.
-    pub asked_after: Option<Time>,
+    pub requested_after: Option<Time>,
     /// Leases count for what was asked for after this; `None`: none do.
     pub leased_since: Option<Time>,
     /// The server was heard of late, so that it still keeps its promises.
-    pub is_valid: bool,
+    pub leases_valid: bool,
 }
 
-impl Trust {
+impl Coherency {
     /// Nothing but the window counts.
-    pub fn within(now: Time, window: Duration) -> Trust {
-        Trust { now, window, asked_after: None, leased_since: None, is_valid: false }
+    pub fn within(now: Time, window: Duration) -> Coherency {
+        Coherency { now, window, requested_after: None, leased_since: None, leases_valid: false }
     }
 
     /// Whether it is leased, be leases valid at the moment or not.
-    pub fn holds(&self, known: Known) -> bool {
-        known.leased && self.leased_since.is_some_and(|since| known.at > since)
+    pub fn is_leased(&self, freshness: Freshness) -> bool {
+        freshness.leased && self.leased_since.is_some_and(|since| freshness.at > since)
     }
 
     /// Whether it may be believed.
-    pub fn believes(&self, known: Known) -> bool {
-        self.believes_since(known, self.now)
+    pub fn is_valid(&self, freshness: Freshness) -> bool {
+        self.is_valid_since(freshness, self.now)
     }
 
     /// Whether it was so at some moment since `since`, or may be taken for that: it was asked for since, or may be believed, or might
     /// have been then.
-    pub fn believes_since(&self, known: Known, since: Time) -> bool {
-        (since < known.at + self.window && self.is_recent(known)) || (self.is_valid && self.holds(known))
+    pub fn is_valid_since(&self, freshness: Freshness, since: Time) -> bool {
+        (since < freshness.at + self.window && self.is_recent(freshness))
+            || (self.leases_valid && self.is_leased(freshness))
     }
 
     /// Whether what is asked for now may be believed for any time at all.
-    pub fn may_last(&self) -> bool {
-        self.is_valid || !self.window.is_zero()
+    pub fn allows_caching(&self) -> bool {
+        self.leases_valid || !self.window.is_zero()
     }
 
     /// For how long it may still be believed.
-    pub fn ttl(&self, known: Known) -> Duration {
-        if self.is_valid && self.holds(known) {
+    pub fn ttl(&self, freshness: Freshness) -> Duration {
+        if self.leases_valid && self.is_leased(freshness) {
             FOREVER
-        } else if self.is_recent(known) {
-            (known.at + self.window) - self.now
+        } else if self.is_recent(freshness) {
+            (freshness.at + self.window) - self.now
         } else {
             Duration::ZERO
         }
     }
 
     /// Whether it was asked for since the last lock by a name.
-    fn is_recent(&self, known: Known) -> bool {
-        self.asked_after.is_none_or(|after| known.at > after)
+    fn is_recent(&self, freshness: Freshness) -> bool {
+        self.requested_after.is_none_or(|after| freshness.at > after)
     }
 
     /// What is known of something once `new` was heard of it after `old`; where it `is_same`, an older promise goes on.
-    pub fn renewed(&self, old: Option<Known>, new: Known, is_same: bool) -> Known {
-        match old.filter(|old| is_same && self.holds(*old)) {
-            Some(old) => Known { at: old.at.max(new.at), leased: true },
+    pub fn renewed(&self, old: Option<Freshness>, new: Freshness, is_same: bool) -> Freshness {
+        match old.filter(|old| is_same && self.is_leased(*old)) {
+            Some(old) => Freshness { at: old.at.max(new.at), leased: true },
             None => new,
         }
     }

@@ -1,19 +1,19 @@
 //! Files that were replaced by own doing, and go on to be the same file for those who work with them here.
 
-use crate::names::{Names, TreeNodeId};
-use crate::trust::Known;
+use crate::coherency::Freshness;
+use crate::name_tree::{NameTree, TreeNodeId};
 use wirefs_op::{FileId, Stat, Time};
 
-impl Names {
+impl NameTree {
     /// Another object has taken the place of the node's, by a change of this client that was answered at `now`: it is the node's now.
-    pub fn replaced(&mut self, id: TreeNodeId, stat: &Stat, known: Known, now: Time) {
+    pub fn replaced(&mut self, id: TreeNodeId, stat: &Stat, freshness: Freshness, now: Time) {
         let Some(node) = self.nodes.get_mut(&id) else { return };
         if self.by_file.get(&node.stat.id) == Some(&id) {
             self.by_file.remove(&node.stat.id);
         }
-        node.stat = Stat { leased: known.leased, ..*stat };
-        node.known = Some(known);
-        (node.changed_at, node.effect_at) = (now, known.at);
+        node.stat = Stat { leased: freshness.leased, ..*stat };
+        node.freshness = Some(freshness);
+        (node.changed_at, node.effect_at) = (now, freshness.at);
         self.changed_at = self.changed_at.max(now);
         self.by_file.insert(stat.id, id);
     }

@@ -1,19 +1,19 @@
 use super::super::tests::stat;
 use super::*;
-use crate::names::ROOT;
-use crate::trust::{Known, Trust};
+use crate::coherency::{Coherency, Freshness};
+use crate::name_tree::ROOT;
 use std::time::Duration;
 use wirefs_op::{Kind, Time};
 
 #[test]
 fn what_is_forgotten_takes_no_room() {
-    let trust = Trust::within(Time(1), Duration::from_nanos(5));
-    let known = Known::since(Time(1));
-    let mut names = Names::new(stat(1, Kind::Directory), known);
+    let coherency = Coherency::within(Time(1), Duration::from_nanos(5));
+    let freshness = Freshness::since(Time(1));
+    let mut names = NameTree::new(stat(1, Kind::Directory), freshness);
     let empty = names.bytes();
     assert_eq!(empty, NODE_BYTES);
-    let (dir, _) = names.learn(&stat(2, Kind::Directory), known, &trust);
-    let (file, _) = names.learn(&stat(3, Kind::File), known, &trust);
+    let (dir, _) = names.learn(&stat(2, Kind::Directory), freshness, &coherency);
+    let (file, _) = names.learn(&stat(3, Kind::File), freshness, &coherency);
     names.link(ROOT, b"dir", dir);
     names.link(dir, b"first", file);
     names.link(dir, b"second", file);
@@ -22,9 +22,9 @@ fn what_is_forgotten_takes_no_room() {
     names.link(ROOT, b"moved", dir);
     names.rename((dir, b"first"), (ROOT, b"third"), false);
     names.rename((dir, b"second"), (ROOT, b"third"), false);
-    assert!(names.tell_absent(dir, b"nothing"));
-    assert_eq!(names.bytes(), 3 * NODE_BYTES + COPIES * (5 + 5) + ABSENT_BYTES);
-    names.drop_if_free(file);
-    names.drop_if_free(dir);
+    assert!(names.add_negative(dir, b"nothing"));
+    assert_eq!(names.bytes(), 3 * NODE_BYTES + COPIES * (5 + 5) + NEGATIVE_ENTRY_BYTES);
+    names.evict_if_unused(file);
+    names.evict_if_unused(dir);
     assert_eq!(names.bytes(), empty);
 }

@@ -1,6 +1,6 @@
 //! Which names lead to which nodes.
 
-use super::{Names, Node, TreeNodeId, ROOT};
+use super::{NameTree, ROOT, TreeNode, TreeNodeId};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use wirefs_op::TreePath;
@@ -8,7 +8,7 @@ use wirefs_op::TreePath;
 /// How deep a path may be before it is taken for a loop; a path of this many one-byte names passes the path limit.
 const DEPTH_MAX: usize = wirefs_op::limits::PATH_BYTES_MAX / 2;
 
-impl Names {
+impl NameTree {
     /// Records that `name` in `parent` is `node`.
     pub fn link(&mut self, parent: TreeNodeId, name: &[u8], node: TreeNodeId) {
         if self.child(parent, name) == Some(node) {
@@ -118,8 +118,9 @@ impl Names {
     pub fn directories_after(&self, parent: TreeNodeId, name: &[u8], count: usize) -> Vec<TreeNodeId> {
         let Some(names) = self.by_name.get(&parent) else { return Vec::new() };
         let after = names.range::<[u8], _>((Bound::Excluded(name), Bound::Unbounded)).map(|(_, node)| *node);
-        let is_directory =
-            |id: &TreeNodeId| self.nodes.get(id).is_some_and(|node| node.stat.kind == wirefs_op::Kind::Directory);
+        let is_directory = |id: &TreeNodeId| {
+            self.nodes.get(id).is_some_and(|node| node.stat.kind == wirefs_op::Kind::Directory)
+        };
         after.filter(is_directory).take(count).collect()
     }
 
@@ -130,7 +131,7 @@ impl Names {
 
     /// The directory that holds the node; the root holds itself.
     pub fn parent(&self, id: TreeNodeId) -> TreeNodeId {
-        let link = self.nodes.get(&id).and_then(Node::link);
+        let link = self.nodes.get(&id).and_then(TreeNode::link);
         link.map_or(ROOT, |(parent, _)| *parent)
     }
 }
