@@ -34,8 +34,8 @@ impl Answers for Passed<'_> {
 /// What is touched, as the server's sessions have it.
 fn told(touch: &Touch) -> Touched {
     match &touch.name {
-        Some(name) => Touched { surprise: touch.is_surprise, ..Touched::name(touch.id, name) },
-        None if touch.is_surprise => Touched::named_besides(touch.id),
+        Some(name) => Touched { recall_own: touch.is_surprise, ..Touched::name(touch.id, name) },
+        None if touch.is_surprise => Touched::with_other_names(touch.id),
         None => Touched::object(touch.id),
     }
 }

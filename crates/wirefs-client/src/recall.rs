@@ -6,8 +6,8 @@ use crate::operation::{lock, open};
 use bytes::Bytes;
 use std::collections::BTreeSet;
 use wirefs_cache::{ROOT, TreeNodeId};
-use wirefs_lease::{Forgetting, Item, Serial};
-use wirefs_op::message::recall::{OWN, RecallItem, Rrecall, Trecalled};
+use wirefs_lease::{LeaseItem, PendingRecall, Serial};
+use wirefs_op::message::recall::{OWN_CHANGE, RecallItem, Rrecall, Trecalled};
 use wirefs_op::message::target::NOFD;
 use wirefs_op::{Kind, NOTAG, Request};
 
@@ -25,19 +25,22 @@ impl Client {
     /// The server takes something back.
     pub(crate) fn recalled(&mut self, recall: Rrecall) {
         // What this client did itself to an object that it may know by another name is nobody else's doing.
-        if recall.serial & OWN == 0 {
+        if recall.serial & OWN_CHANGE == 0 {
             self.note_others();
             self.note_contended(&recall.items);
         }
         self.synced.forget();
-        let mut items: Vec<Item> = recall.items.iter().map(item).collect();
+        let mut items: Vec<LeaseItem> = recall.items.iter().map(item).collect();
         let meant =
             recall.items.iter().filter(|item| item.name.is_some()).filter_map(|item| self.meant_by(item));
         let meant: BTreeSet<TreeNodeId> = meant.collect();
         items.extend(
-            meant.iter().filter_map(|node| self.names.node(*node)).map(|known| Item::whole(known.stat.id)),
+            meant
+                .iter()
+                .filter_map(|node| self.names.node(*node))
+                .map(|known| LeaseItem::whole(known.stat.id)),
         );
-        let (now, serial) = (self.now, Serial(recall.serial & !OWN));
+        let (now, serial) = (self.now, Serial(recall.serial & !OWN_CHANGE));
         let Some(holder) = self.leases.holder_mut() else { return };
         let forgetting = holder.recalled(now, serial, &items);
         if recall.items.is_empty() {
@@ -52,7 +55,7 @@ impl Client {
             self.forget_meant(node, &mut forgotten);
         }
         let nodes: Vec<TreeNodeId> = recall.items.iter().filter_map(|item| self.meant_by(item)).collect();
-        if recall.serial & OWN == 0 {
+        if recall.serial & OWN_CHANGE == 0 {
             lock::changed_at_server(self, &nodes);
         }
         self.forget_in_kernel(forgotten);
@@ -220,8 +223,8 @@ impl Client {
         }
     }
 
-    fn answer_recall(&mut self, forgetting: Forgetting) {
-        let serial = self.leases.holder_mut().and_then(|holder| holder.forgotten(forgetting));
+    fn answer_recall(&mut self, forgetting: PendingRecall) {
+        let serial = self.leases.holder_mut().and_then(|holder| holder.recall_done(forgetting));
         let Some(Serial(serial)) = serial else { return };
         self.leases.recalls += 1;
         let request = Request::Recalled(Trecalled { serial });
@@ -233,9 +236,9 @@ impl Client {
     }
 }
 
-fn item(item: &RecallItem) -> Item {
+fn item(item: &RecallItem) -> LeaseItem {
     match &item.name {
-        Some(name) => Item::named(item.id, Bytes::copy_from_slice(name)),
-        None => Item::whole(item.id),
+        Some(name) => LeaseItem::named(item.id, Bytes::copy_from_slice(name)),
+        None => LeaseItem::whole(item.id),
     }
 }

@@ -1,31 +1,31 @@
 //! The server's side: who was granted what, who has to be told before it changes, and who waits for that.
 
-mod chain;
 mod changes;
 mod delivery;
+mod directory_locks;
+mod external;
 mod grants;
+mod held_leases;
+mod holder_state;
 mod holders;
 mod job;
-mod knowledge;
 mod missed;
-mod named;
-mod outside;
-mod standing;
+mod name_recalls;
 mod touched;
-mod turns;
+mod version_chain;
 
 use crate::limits;
-use crate::recall::{Item, Serial};
+use crate::recall::{LeaseItem, Serial};
 use bytes::Bytes;
-use chain::Chains;
 use changes::Changes;
-pub use holders::Joined;
+use directory_locks::{DirectoryLocks, Ticket};
+use external::UnattributedReport;
+use holder_state::{HolderState, TickOutcome};
+pub use holders::JoinOutcome;
 use job::Job;
-use outside::Doubt;
-use standing::{Passed, Standing};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
-use turns::{Ticket, Turns};
+use version_chain::VersionChains;
 use wirefs_op::{FileId, Time};
 
 /// One holder: a session that takes leases. Named by the driver; the same when the session is taken up again.
@@ -38,7 +38,7 @@ pub struct JobKey(pub u64);
 
 /// How long the grantor waits, and how much it keeps. All from `limits`, unless a test wants it otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Config {
+pub struct LeaseConfig {
     /// See [`limits::TERM`]; clients are told the same.
     pub term: Duration,
     /// See [`limits::MARGIN`].
@@ -47,24 +47,24 @@ pub struct Config {
     pub answer: Duration,
     /// See [`limits::ANSWER_MAX`].
     pub answer_max: Duration,
-    /// See [`limits::FORGET_AFTER`].
-    pub forget_after: Duration,
+    /// See [`limits::REMOVE_AFTER`].
+    pub remove_after: Duration,
     /// See [`limits::HOLDERS_MAX`].
     pub holders_max: usize,
-    /// See [`limits::KNOWN_MAX`].
-    pub known_max: usize,
+    /// See [`limits::LEASES_MAX`].
+    pub leases_max: usize,
 }
 
-impl Default for Config {
-    fn default() -> Config {
-        Config {
+impl Default for LeaseConfig {
+    fn default() -> LeaseConfig {
+        LeaseConfig {
             term: limits::TERM,
             margin: limits::MARGIN,
             answer: limits::ANSWER,
             answer_max: limits::ANSWER_MAX,
-            forget_after: limits::FORGET_AFTER,
+            remove_after: limits::REMOVE_AFTER,
             holders_max: limits::HOLDERS_MAX,
-            known_max: limits::KNOWN_MAX,
+            leases_max: limits::LEASES_MAX,
         }
     }
 }
@@ -82,21 +82,21 @@ pub struct Touched {
     /// The holder on whose behalf it is changed does not know that this is what changes, such as the file that a rename
     /// replaces: its own lease is recalled as well. The job does not wait for that, since the recall is there before the
     /// reply; if neither comes through, the recall comes again.
-    pub surprise: bool,
+    pub recall_own: bool,
 }
 
 /// Whether a job may change what it touched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Touch {
+pub enum TouchOutcome {
     /// Nobody else believes anything about it, and nobody is granted it before the job ends.
     Clear,
-    /// Not yet. The job must change nothing, be put away, and be carried out from its beginning at [`Output::Retry`].
+    /// Not yet. The job must change nothing, be put away, and be carried out from its beginning at [`GrantorOutput::Retry`].
     Parked,
 }
 
 /// All that a grantor does.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Output {
+pub enum GrantorOutput {
     /// Tell a holder to forget.
     Recall {
         /// Whom.
@@ -104,17 +104,17 @@ pub enum Output {
         /// What its answer repeats.
         serial: Serial,
         /// What it has to forget; none: everything that it has.
-        items: Vec<Item>,
+        items: Vec<LeaseItem>,
     },
     /// Carry out this parked job from its beginning.
     Retry(JobKey),
     /// Close the connection of this holder, and answer nothing more that comes over it.
     Expel(HolderKey),
     /// Nothing is known of this holder any more; if it joins, it starts afresh.
-    Forgotten(HolderKey),
-    /// Look at this again and say with [`Grantor::changed_outside`] how it is now: it changed while a job of ours changed
+    HolderRemoved(HolderKey),
+    /// Look at this again and say with [`Grantor::external_change`] how it is now: it changed while a job of ours changed
     /// the object too, and it may have been either.
-    Verify(Item),
+    Verify(LeaseItem),
 }
 
 /// The leases of one server.
@@ -122,14 +122,14 @@ pub enum Output {
 /// # What the driver owes
 /// - It polls after each call, and puts recalls in that order into the holder's connection, ahead of what waits there.
 ///   A reply that is queued after a recall never overtakes it; one that was queued before may come later.
-/// - For each request of a holder, but the one by which it [`join`](Self::join)s, it calls [`heard`](Self::heard) before
+/// - For each request of a holder, but the one by which it [`join`](Self::join)s, it calls [`renewed_at`](Self::heard) before
 ///   anything else that concerns it, and polls, so that what the holder missed goes out ahead of the reply.
 /// - A job that reads calls [`begin`](Self::begin), reads, calls [`grant`](Self::grant) and queues its reply in one step
 ///   with it, then calls [`end`](Self::end).
 /// - A job that changes calls [`begin`](Self::begin), finds what it will change, calls [`touch`](Self::touch) until it is
-///   all [`Touch::Clear`], and only then changes anything; [`end`](Self::end) comes after the last change, also when it
+///   all [`TouchOutcome::Clear`], and only then changes anything; [`end`](Self::end) comes after the last change, also when it
 ///   failed. Each attempt begins anew.
-/// - A job that cannot be put away, since it has changed something before, may go on: [`went_on`](Self::went_on) is called
+/// - A job that cannot be put away, since it has changed something before, may go on: [`proceeded`](Self::went_on) is called
 ///   before its end.
 /// - It touches on behalf of a holder only while the connection that asked is still the holder's; after that on behalf of
 ///   nobody, since nobody learns from a reply what the change led to.
@@ -139,29 +139,29 @@ pub enum Output {
 /// A granted object costs a look-up in two small maps and one in a set; a touch one look-up for each holder.
 #[derive(Debug)]
 pub struct Grantor {
-    config: Config,
+    config: LeaseConfig,
     /// Until then no change passes.
     recovering_until: Option<Time>,
-    holders: BTreeMap<HolderKey, Standing>,
+    holders: BTreeMap<HolderKey, HolderState>,
     /// Holders with recalls that were not handed out.
     unsent: BTreeSet<HolderKey>,
     jobs: BTreeMap<JobKey, Job>,
     /// Which jobs touch an object, and who may be granted it nonetheless.
     touching: BTreeMap<FileId, Vec<(JobKey, Option<HolderKey>)>>,
     parked: BTreeMap<Ticket, JobKey>,
-    turns: Turns,
+    directory_locks: DirectoryLocks,
     tickets: u64,
     changes: Changes,
-    own: Chains,
+    own: VersionChains,
     /// Reports that may be of own changes.
-    doubts: BTreeMap<Item, Doubt>,
-    outputs: VecDeque<Output>,
+    unattributed: BTreeMap<LeaseItem, UnattributedReport>,
+    outputs: VecDeque<GrantorOutput>,
 }
 
 impl Grantor {
     /// A grantor without holders. After an unclean end of the server, leases of its last run may still be believed: then
     /// no change passes before `recovering_until`, which is `term + margin` after the start.
-    pub fn new(config: Config, recovering_until: Option<Time>) -> Grantor {
+    pub fn new(config: LeaseConfig, recovering_until: Option<Time>) -> Grantor {
         Grantor {
             config,
             recovering_until,
@@ -170,22 +170,22 @@ impl Grantor {
             jobs: BTreeMap::new(),
             touching: BTreeMap::new(),
             parked: BTreeMap::new(),
-            turns: Turns::default(),
+            directory_locks: DirectoryLocks::default(),
             tickets: 0,
             changes: Changes::default(),
-            own: Chains::default(),
-            doubts: BTreeMap::new(),
+            own: VersionChains::default(),
+            unattributed: BTreeMap::new(),
             outputs: VecDeque::new(),
         }
     }
 
     /// The next thing to do.
-    pub fn poll(&mut self) -> Option<Output> {
+    pub fn poll(&mut self) -> Option<GrantorOutput> {
         while self.outputs.is_empty()
             && let Some(key) = self.unsent.pop_first()
         {
-            if let Some(standing) = self.holders.get_mut(&key) {
-                standing.flush(&mut self.outputs);
+            if let Some(state) = self.holders.get_mut(&key) {
+                state.flush(&mut self.outputs);
             }
         }
         self.outputs.pop_front()
@@ -193,25 +193,25 @@ impl Grantor {
 
     /// When to call [`tick`](Self::tick) next.
     pub fn deadline(&self) -> Option<Time> {
-        let holders = self.holders.values().map(|standing| standing.deadline(&self.config));
-        holders.chain(self.recovering_until).chain(self.doubts_end()).min()
+        let holders = self.holders.values().map(|state| state.deadline(&self.config));
+        holders.chain(self.recovering_until).chain(self.reports_expire_at()).min()
     }
 
     /// Lets time pass: silent holders are fenced, those that do not answer expelled, the long silent forgotten.
     pub fn tick(&mut self, now: Time) {
         self.recovering_until = self.recovering_until.filter(|until| now < *until);
-        self.end_doubts(now);
-        let passed = self.holders.iter_mut().map(|(key, standing)| (*key, standing.pass(now, &self.config)));
-        for (key, passed) in passed.collect::<Vec<_>>() {
-            match passed {
-                Passed::Stays => {}
-                Passed::Expelled => {
-                    self.outputs.push_back(Output::Expel(key));
-                    self.orphan(now, key);
+        self.expire_reports(now);
+        let outcome = self.holders.iter_mut().map(|(key, state)| (*key, state.tick(now, &self.config)));
+        for (key, outcome) in outcome.collect::<Vec<_>>() {
+            match outcome {
+                TickOutcome::Stays => {}
+                TickOutcome::Expelled => {
+                    self.outputs.push_back(GrantorOutput::Expel(key));
+                    self.detach(now, key);
                 }
-                Passed::Forgotten => {
-                    self.outputs.push_back(Output::Forgotten(key));
-                    self.forget(key);
+                TickOutcome::Removed => {
+                    self.outputs.push_back(GrantorOutput::HolderRemoved(key));
+                    self.remove(key);
                 }
             }
         }
@@ -219,32 +219,31 @@ impl Grantor {
     }
 
     /// Whether a holder was granted this object, and nothing of it was recalled as a whole since.
-    pub fn is_known(&self, id: FileId) -> bool {
-        self.holders.values().any(|standing| standing.knowledge().knows(id))
+    pub fn is_leased(&self, id: FileId) -> bool {
+        self.holders.values().any(|state| state.leases().contains(id))
     }
 
     /// Objects that all holders know, and those that they are told to forget with everything else.
-    pub fn known(&self) -> usize {
-        self.holders.values().map(|standing| standing.knowledge().len()).sum()
+    pub fn leased_objects(&self) -> usize {
+        self.holders.values().map(|state| state.leases().len()).sum()
     }
 
     /// Bytes that the sets of known objects take.
-    pub fn known_bytes(&self) -> usize {
-        self.holders.values().map(|standing| standing.knowledge().bytes()).sum()
+    pub fn lease_bytes(&self) -> usize {
+        self.holders.values().map(|state| state.leases().bytes()).sum()
     }
 
     /// Whether this holder can be told things, and nobody else believes anything.
-    pub fn is_only_one(&self, holder: HolderKey) -> bool {
-        let believes_nothing =
-            |(key, standing): (&HolderKey, &Standing)| *key == holder || standing.is_idle();
-        self.holders.get(&holder).is_some_and(Standing::is_grantable)
+    pub fn is_sole_holder(&self, holder: HolderKey) -> bool {
+        let holds_nothing = |(key, state): (&HolderKey, &HolderState)| *key == holder || state.is_idle();
+        self.holders.get(&holder).is_some_and(HolderState::is_grantable)
             && self.recovering_until.is_none()
-            && self.holders.iter().all(believes_nothing)
+            && self.holders.iter().all(holds_nothing)
     }
 
     /// A number for something else than a recall that this holder is told and answers.
     pub fn next_serial(&mut self, holder: HolderKey) -> Option<Serial> {
-        self.holders.get_mut(&holder).map(Standing::next_serial)
+        self.holders.get_mut(&holder).map(HolderState::next_serial)
     }
 
     /// Holders at present, the silent ones included.
@@ -259,7 +258,7 @@ impl Grantor {
 
     /// Whether no lease is out and none may be believed, so that a server that starts anew need not wait.
     pub fn is_idle(&self) -> bool {
-        self.recovering_until.is_none() && self.holders.values().all(Standing::is_idle)
+        self.recovering_until.is_none() && self.holders.values().all(HolderState::is_idle)
     }
 }
 

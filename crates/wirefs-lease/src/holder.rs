@@ -3,32 +3,32 @@
 mod overtaken;
 
 use crate::limits::{DRIFT, MARGIN, RENEWAL};
-use crate::recall::{Item, Serial};
+use crate::recall::{LeaseItem, Serial};
 use overtaken::Overtaken;
 use std::time::Duration;
 use wirefs_op::{FileId, Time};
 
 /// Everything that was learned under leases is to be emptied out of where the client cannot take back single answers: the
-/// kernel's caches. The client says [`emptied`](Holder::emptied) afterwards, and believes nothing before.
+/// kernel's caches. The client says [`flushed`](Holder::emptied) afterwards, and believes nothing before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Empty {
+pub struct CacheFlush {
     /// The server lets changes pass after this.
     pub by: Time,
     /// Whether the client's own cache has to be emptied as well: the server does not know any more what it granted.
     /// Without it, what is cached counts again once a request is answered.
-    pub own_too: bool,
+    pub own_cache_too: bool,
 }
 
-/// A recall that is being forgotten, to be handed back with [`Holder::forgotten`].
+/// A recall that is being forgotten, to be handed back with [`LeaseHolder::forgotten`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Forgetting {
+pub struct PendingRecall {
     serial: Serial,
     connection: u64,
 }
 
 /// Whether a connection is up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Link {
+enum ConnectionState {
     /// Attached, since then.
     Up(Time),
     Down,
@@ -49,74 +49,74 @@ enum Link {
 /// - Whatever it learned from a reply that [`is_overtaken`](Holder::is_overtaken) it does not take as leased.
 /// - It gives nothing to the kernel to keep while [`is_valid`](Holder::is_valid) is false.
 #[derive(Debug)]
-pub struct Holder {
+pub struct LeaseHolder {
     term: Duration,
-    link: Link,
+    state: ConnectionState,
     /// How many connections were lost before.
     connection: u64,
     /// When the last request that was answered had been sent.
     answered: Option<Time>,
     /// When the last request was sent.
-    asked: Time,
+    last_sent: Time,
     /// Leases counted, and nobody was told yet that they do not.
-    is_counting: bool,
-    empty: Option<Empty>,
+    has_leases: bool,
+    flush: Option<CacheFlush>,
     /// How often the client was told to empty and has not said that it did.
-    emptying: u32,
+    flushing: u32,
     overtaken: Overtaken,
 }
 
-impl Holder {
+impl LeaseHolder {
     /// A session that has attached at `now`, to a server that names this term.
-    pub fn new(now: Time, term: Duration) -> Holder {
-        Holder {
+    pub fn new(now: Time, term: Duration) -> LeaseHolder {
+        LeaseHolder {
             term,
-            link: Link::Up(now),
+            state: ConnectionState::Up(now),
             connection: 0,
             answered: None,
-            asked: now,
-            is_counting: false,
-            empty: None,
-            emptying: 0,
+            last_sent: now,
+            has_leases: false,
+            flush: None,
+            flushing: 0,
             overtaken: Overtaken::default(),
         }
     }
 
     /// The session is attached again. Leases count again from the first request that is sent from now on and answered;
-    /// unless they were `kept`, everything is to be forgotten first.
-    pub fn attached(&mut self, now: Time, term: Duration, kept: bool) {
+    /// unless they were `retained`, everything is to be forgotten first.
+    pub fn attached(&mut self, now: Time, term: Duration, retained: bool) {
         self.tick(now);
-        self.link = Link::Up(now);
-        self.asked = now;
-        if !kept {
+        self.state = ConnectionState::Up(now);
+        self.last_sent = now;
+        if !retained {
             self.overtaken.everything(now);
-            self.tell_to_empty(now, true);
+            self.start_flush(now, true);
         }
         self.term = term;
     }
 
     /// The connection is gone. Nothing is believed before a request is answered again; what the kernel has counts until the
     /// term is over.
-    pub fn lost(&mut self) {
-        self.link = Link::Down;
+    pub fn disconnected(&mut self) {
+        self.state = ConnectionState::Down;
         self.connection += 1;
     }
 
     /// A request is being sent.
-    pub fn asked(&mut self, now: Time) {
-        self.asked = self.asked.max(now);
+    pub fn request_sent(&mut self, now: Time) {
+        self.last_sent = self.last_sent.max(now);
     }
 
     /// A reply came to the request that was sent at `sent`, any reply.
-    pub fn answered(&mut self, now: Time, sent: Time) {
+    pub fn reply_received(&mut self, now: Time, sent: Time) {
         // Leases that are over by now are over, even if nobody was told yet: this answer begins anew.
         self.tick(now);
-        match self.link {
-            Link::Up(since) if sent >= since => {
+        match self.state {
+            ConnectionState::Up(since) if sent >= since => {
                 self.answered = self.answered.max(Some(sent));
-                self.is_counting |= now < sent + self.term;
+                self.has_leases |= now < sent + self.term;
             }
-            Link::Up(_) | Link::Down => {}
+            ConnectionState::Up(_) | ConnectionState::Down => {}
         }
     }
 
@@ -125,38 +125,38 @@ impl Holder {
         self.valid_until().is_some_and(|until| now < until)
     }
 
-    /// Until when leases may be believed, if nothing more is answered: [`Holder::lost`] ends it sooner.
+    /// Until when leases may be believed, if nothing more is answered: [`LeaseHolder::lost`] ends it sooner.
     pub fn valid_until(&self) -> Option<Time> {
-        let Link::Up(since) = self.link else { return None };
+        let ConnectionState::Up(since) = self.state else { return None };
         let answered = self.answered.filter(|sent| *sent >= since)?;
-        let is_emptying = self.empty.is_some() || self.emptying > 0;
-        (!is_emptying).then(|| answered + self.term)
+        let is_flushing = self.flush.is_some() || self.flushing > 0;
+        (!is_flushing).then(|| answered + self.term)
     }
 
     /// When a client that holds something should send a request, if it sends none before.
     pub fn renewal_at(&self) -> Option<Time> {
-        match self.link {
-            Link::Up(_) => Some(self.asked + RENEWAL),
-            Link::Down => None,
+        match self.state {
+            ConnectionState::Up(_) => Some(self.last_sent + RENEWAL),
+            ConnectionState::Down => None,
         }
     }
 
     /// A recall came, perhaps ahead of the reply to the attaching.
-    pub fn recalled(&mut self, now: Time, serial: Serial, items: &[Item]) -> Forgetting {
+    pub fn recalled(&mut self, now: Time, serial: Serial, items: &[LeaseItem]) -> PendingRecall {
         if items.is_empty() {
             self.overtaken.everything(now);
         }
         for item in items {
             self.overtaken.item(now, item);
         }
-        Forgetting { serial, connection: self.connection }
+        PendingRecall { serial, connection: self.connection }
     }
 
     /// What a recall named is forgotten, by the kernel too. Gives back the number to answer with; none when the connection
     /// is gone by which it came: what was not answered comes again, and a server that started anew counts from the
     /// beginning.
-    pub fn forgotten(&self, forgetting: Forgetting) -> Option<Serial> {
-        (forgetting.connection == self.connection).then_some(forgetting.serial)
+    pub fn recall_done(&self, pending: PendingRecall) -> Option<Serial> {
+        (pending.connection == self.connection).then_some(pending.serial)
     }
 
     /// Whether anything about an object was recalled since a request was sent at `sent`, so that what its reply tells of
@@ -177,33 +177,33 @@ impl Holder {
 
     /// When to call [`tick`](Self::tick) next.
     pub fn deadline(&self) -> Option<Time> {
-        self.answered.filter(|_| self.is_counting).map(|sent| sent + self.term)
+        self.answered.filter(|_| self.has_leases).map(|sent| sent + self.term)
     }
 
     /// Lets time pass.
     pub fn tick(&mut self, now: Time) {
         if self.deadline().is_some_and(|over| over <= now) {
-            self.tell_to_empty(now, false);
+            self.start_flush(now, false);
         }
     }
 
     /// What is to be emptied, once for each time.
-    pub fn poll(&mut self) -> Option<Empty> {
-        let empty = self.empty.take()?;
-        self.emptying += 1;
-        Some(empty)
+    pub fn poll(&mut self) -> Option<CacheFlush> {
+        let flush = self.flush.take()?;
+        self.flushing += 1;
+        Some(flush)
     }
 
     /// Everything is empty that one [`poll`](Self::poll) told to.
-    pub fn emptied(&mut self) {
-        self.emptying = self.emptying.saturating_sub(1);
+    pub fn flushed(&mut self) {
+        self.flushing = self.flushing.saturating_sub(1);
     }
 
-    fn tell_to_empty(&mut self, now: Time, own_too: bool) {
+    fn start_flush(&mut self, now: Time, own_cache_too: bool) {
         let over = self.answered.map_or(now, |sent| sent + self.term);
-        let own_too = own_too || self.empty.is_some_and(|empty| empty.own_too);
-        self.empty = Some(Empty { by: over + (MARGIN - DRIFT), own_too });
-        self.is_counting = false;
+        let own_cache_too = own_cache_too || self.flush.is_some_and(|flush| flush.own_cache_too);
+        self.flush = Some(CacheFlush { by: over + (MARGIN - DRIFT), own_cache_too });
+        self.has_leases = false;
     }
 }
 

@@ -20,13 +20,13 @@ pub const ANSWER: Duration = Duration::from_secs(10);
 pub const ANSWER_MAX: Duration = Duration::from_secs(30);
 /// How long a lone holder may take in all to give way, as long as one of its changes after the other is carried out: it may
 /// have gone ahead by much, over a slow line.
-pub const HANDOVER_MAX: Duration = Duration::from_secs(120);
+pub const EXCLUSIVE_RECALL_MAX: Duration = Duration::from_secs(120);
 /// After so much silence a holder is forgotten.
-pub const FORGET_AFTER: Duration = Duration::from_secs(24 * 3600);
+pub const REMOVE_AFTER: Duration = Duration::from_secs(24 * 3600);
 /// Holders at a time, the silent ones included; as many as the server has sessions.
 pub const HOLDERS_MAX: usize = 256;
 /// Objects that all holders together know, at most; about 16 bytes each.
-pub const KNOWN_MAX: usize = 4_000_000;
+pub const LEASES_MAX: usize = 4_000_000;
 /// Items in one recall, as many as its message takes.
 pub const RECALL_ITEMS_MAX: usize = wirefs_op::limits::RECALL_ITEMS_MAX;
 /// Bytes that the items of one recall take on the wire, at most; recalls travel ahead of all else, so they are short.
@@ -37,12 +37,12 @@ pub const ITEM_BYTES: usize = 20;
 pub const OUTSTANDING_MAX: usize = 16 * 1024;
 /// Items that a holder missed; past it, it missed everything.
 pub const MISSED_MAX: usize = 4096;
-/// Recalls of single names of one directory that one holder gets within [`NAMED_SPAN`]; the next is of the whole.
-pub const NAMED_MAX: u8 = 8;
-/// See [`NAMED_MAX`].
-pub const NAMED_SPAN: Duration = Duration::from_secs(10);
+/// Recalls of single names of one directory that one holder gets within [`NAME_RECALLS_SPAN`]; the next is of the whole.
+pub const NAME_RECALLS_MAX: u8 = 8;
+/// See [`NAME_RECALLS_MAX`].
+pub const NAME_RECALLS_SPAN: Duration = Duration::from_secs(10);
 /// Directories per holder whose recalls of single names are counted; past it directories are recalled as a whole.
-pub const NAMED_DIRECTORIES_MAX: usize = 1024;
+pub const NAME_RECALL_DIRECTORIES_MAX: usize = 1024;
 /// Objects that were changed of late; a job that began before the oldest of them is granted nothing.
 pub const CHANGES_MAX: usize = 16 * 1024;
 /// Objects whose own changes are remembered, so that a watcher's report of them is recognised.
@@ -52,9 +52,9 @@ pub const OWN_CHANGES_MAX: usize = 64;
 /// How long own changes are remembered.
 pub const OWN_AGE: Duration = Duration::from_secs(30);
 /// Reports of a watcher that wait for the end of own changes of the same object.
-pub const DOUBTS_MAX: usize = 1024;
+pub const UNATTRIBUTED_MAX: usize = 1024;
 /// How long others are not told of what was reported since it may be an own change, at most.
-pub const DOUBT_SPAN: Duration = Duration::from_millis(40);
+pub const ATTRIBUTION_SPAN: Duration = Duration::from_millis(40);
 /// Recalls that a client remembers while requests from before them are under way.
 pub const OVERTAKEN_MAX: usize = 4096;
 
@@ -67,6 +67,8 @@ const _: () = assert!(2 * RENEWAL.as_millis() < TERM.as_millis(), "one lost ping
 const _: () =
     assert!(DRIFT.as_millis() < MARGIN.as_millis(), "the client has time to empty the kernel's caches");
 const _: () = assert!(MISSED_MAX <= OUTSTANDING_MAX, "what was missed can be sent at once");
-const _: () =
-    assert!(ANSWER_MAX.as_millis() < HANDOVER_MAX.as_millis(), "changes are sent, not merely forgotten");
+const _: () = assert!(
+    ANSWER_MAX.as_millis() < EXCLUSIVE_RECALL_MAX.as_millis(),
+    "changes are sent, not merely forgotten"
+);
 const _: () = assert!(ANSWER.as_millis() < ANSWER_MAX.as_millis(), "one silence is forgiven");

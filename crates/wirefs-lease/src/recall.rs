@@ -11,7 +11,7 @@ pub struct Serial(pub u64);
 
 /// One thing that is recalled.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Item {
+pub struct LeaseItem {
     /// The object.
     pub id: FileId,
     /// With a name: what that name means in this directory, the directory's attributes and its listing; its other
@@ -19,15 +19,15 @@ pub struct Item {
     pub name: Option<Bytes>,
 }
 
-impl Item {
+impl LeaseItem {
     /// Everything of an object.
-    pub fn whole(id: FileId) -> Item {
-        Item { id, name: None }
+    pub fn whole(id: FileId) -> LeaseItem {
+        LeaseItem { id, name: None }
     }
 
     /// One name of a directory.
-    pub fn named(id: FileId, name: impl Into<Bytes>) -> Item {
-        Item { id, name: Some(name.into()) }
+    pub fn named(id: FileId, name: impl Into<Bytes>) -> LeaseItem {
+        LeaseItem { id, name: Some(name.into()) }
     }
 
     /// How many bytes it takes on the wire, at most.

@@ -231,7 +231,7 @@ fn single_names_without_end_are_not_remembered() {
     for index in 0..3 * SINGLE_MAX as u32 {
         dirs.record_lookup(ROOT, &index.to_le_bytes(), None, LEASED, &leases(60));
     }
-    assert!(dirs.cached.get(&ROOT).is_none_or(|directory| directory.singly.len() <= SINGLE_MAX + 1));
+    assert!(dirs.cached.get(&ROOT).is_none_or(|directory| directory.singles.len() <= SINGLE_MAX + 1));
 }
 
 #[test]
@@ -261,6 +261,6 @@ fn single_names_of_many_directories_are_bounded_together() {
             dirs.record_lookup(TreeNodeId(dir), &[name], None, LEASED, &leases(60));
         }
     }
-    let freshness: usize = dirs.cached.values().map(|directory| directory.singly.len()).sum();
-    assert!(freshness > 0 && freshness <= singles_max, "{freshness}");
+    let total: usize = dirs.cached.values().map(|directory| directory.singles.len()).sum();
+    assert!(total > 0 && total <= singles_max, "{total}");
 }

@@ -69,7 +69,7 @@ impl Changes {
     }
 
     /// Whether nothing of what follows can be answered, since the moment lies too far back.
-    pub(super) fn is_out_of_sight(&self, moment: Moment) -> bool {
+    pub(super) fn is_before_horizon(&self, moment: Moment) -> bool {
         moment < self.horizon
     }
 

@@ -1,6 +1,6 @@
 //! Granting: what a reply may tell under a lease.
 
-use super::standing::Standing;
+use super::holder_state::HolderState;
 use super::{Grantor, HolderKey, JobKey};
 use wirefs_op::{FileId, Time};
 
@@ -14,11 +14,11 @@ impl Grantor {
     pub fn grant(&mut self, now: Time, job: JobKey, holder: HolderKey, ids: &[FileId]) -> Vec<bool> {
         let refused = vec![false; ids.len()];
         let Some(begun) = self.jobs.get(&job).map(|job| job.begun) else { return refused };
-        if self.changes.is_out_of_sight(begun) {
+        if self.changes.is_before_horizon(begun) {
             return refused;
         }
-        let mut room = self.config.known_max.saturating_sub(self.known());
-        let Some(standing) = self.holders.get_mut(&holder).filter(|standing| standing.is_grantable()) else {
+        let mut room = self.config.leases_max.saturating_sub(self.leased_objects());
+        let Some(state) = self.holders.get_mut(&holder).filter(|state| state.is_grantable()) else {
             return refused;
         };
         let is_quiet = self.changes.is_quiet_since(begun);
@@ -31,25 +31,25 @@ impl Grantor {
                 continue;
             }
             if room > 0 {
-                room -= usize::from(standing.learn(*id));
+                room -= usize::from(state.learn(*id));
                 *granted = true;
             } else {
-                *granted = standing.knowledge().knows(*id);
+                *granted = state.leases().contains(*id);
                 is_full |= !*granted;
             }
         }
         if is_full {
-            self.shed(now);
+            self.recall_largest(now);
         }
         granted
     }
 
     /// Takes everything from the holder that knows most. Until it has forgotten, nothing new is granted.
-    fn shed(&mut self, now: Time) {
-        let size = |standing: &Standing| standing.knowledge().len();
-        let largest = self.holders.iter_mut().max_by_key(|(_, standing)| size(standing));
-        if let Some((key, standing)) = largest {
-            standing.recall_all(now);
+    fn recall_largest(&mut self, now: Time) {
+        let size = |state: &HolderState| state.leases().len();
+        let largest = self.holders.iter_mut().max_by_key(|(_, state)| size(state));
+        if let Some((key, state)) = largest {
+            state.recall_all(now);
             self.unsent.insert(*key);
         }
     }

@@ -1,7 +1,7 @@
 //! Recalls of late, so that replies to requests from before them are known to be overtaken.
 
 use crate::limits::OVERTAKEN_MAX;
-use crate::recall::Item;
+use crate::recall::LeaseItem;
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use wirefs_op::{FileId, Time};
@@ -38,7 +38,7 @@ impl Overtaken {
         *self = Overtaken { everything: Some(now), latest: Some(now), ..Overtaken::default() };
     }
 
-    pub(super) fn item(&mut self, now: Time, item: &Item) {
+    pub(super) fn item(&mut self, now: Time, item: &LeaseItem) {
         let recalled = self.recalled.entry(item.id).or_default();
         let before = recalled.entries();
         match &item.name {

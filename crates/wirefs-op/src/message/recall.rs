@@ -70,15 +70,15 @@ impl Wire for Rrecall {
 
 /// In place of a serial, which no recall has: the client believes nothing at all until a request that it sends after this is
 /// answered. It says so when its mount ends.
-pub const RESTS: u64 = 0;
+pub const RELEASE_ALL: u64 = 0;
 
 /// In place of a serial, which no recall has: the session ends, with all that it has open and locked, and its connection. Its client has died,
 /// and nobody goes on with it. The connection ends when it is so.
-pub const ENDS: u64 = OWN - 1;
+pub const END_SESSION: u64 = OWN_CHANGE - 1;
 
 /// Added to the serial of a recall that tells a session of nothing but what it has changed itself, of objects with other names besides.
 /// It may stand in the Trecalled too, and says nothing there.
-pub const OWN: u64 = 1 << 63;
+pub const OWN_CHANGE: u64 = 1 << 63;
 
 wire_struct! {
     /// `Trecalled tag[2] serial[8]`, with the tag NOTAG; never answered.

@@ -47,9 +47,9 @@ fn beyond_the_horizon_nothing_is_answered() {
     for ino in 1..CHANGES_MAX as u64 {
         changes.ended([(id(ino), Some(A))].into_iter());
     }
-    assert!(!changes.is_out_of_sight(before) && changes.is_changed(id(0), before, B));
+    assert!(!changes.is_before_horizon(before) && changes.is_changed(id(0), before, B));
     changes.ended([(id(1), Some(A))].into_iter());
-    assert!(changes.is_out_of_sight(before));
+    assert!(changes.is_before_horizon(before));
     assert_eq!(
         changes.len(),
         (CHANGES_MAX, CHANGES_MAX - 1),
@@ -62,7 +62,7 @@ fn one_change_of_more_objects_than_are_remembered_hides_none() {
     let mut changes = Changes::default();
     let before = changes.moment();
     changes.ended((0..2 * CHANGES_MAX as u64).map(|ino| (id(ino), Some(A))));
-    assert!(changes.is_out_of_sight(before) && !changes.is_out_of_sight(changes.moment()));
+    assert!(changes.is_before_horizon(before) && !changes.is_before_horizon(changes.moment()));
 }
 
 #[test]
@@ -70,5 +70,5 @@ fn after_a_change_of_everything_nothing_from_before_is_in_sight() {
     let mut changes = Changes::default();
     let before = changes.moment();
     changes.ended_everywhere();
-    assert!(changes.is_out_of_sight(before) && !changes.is_out_of_sight(changes.moment()));
+    assert!(changes.is_before_horizon(before) && !changes.is_before_horizon(changes.moment()));
 }

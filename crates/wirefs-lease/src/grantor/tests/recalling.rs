@@ -1,9 +1,9 @@
 //! Who is told what, and in which form.
 
-use super::{A, B, Bench, C, DIR, F, G, id, named, recall, retry, surprise, whole};
-use crate::grantor::{JobKey, Output, Touch};
-use crate::limits::{NAMED_MAX, RECALL_BYTES_MAX, RECALL_ITEMS_MAX};
-use crate::recall::Item;
+use super::{A, B, Bench, C, DIR, F, G, id, named, recall, recall_own_lease, retry, whole};
+use crate::grantor::{GrantorOutput, JobKey, TouchOutcome};
+use crate::limits::{NAME_RECALLS_MAX, RECALL_BYTES_MAX, RECALL_ITEMS_MAX};
+use crate::recall::LeaseItem;
 use bytes::Bytes;
 use wirefs_op::FileId;
 
@@ -13,8 +13,8 @@ fn only_others_who_know_it_are_told() {
     bench.grant(A, F);
     bench.grant(B, F);
     bench.grant(C, G);
-    assert_eq!(bench.touch(1, A, &[whole(F)]), Touch::Parked);
-    assert_eq!(bench.outputs(), [recall(B, 1, &[Item::whole(F)])]);
+    assert_eq!(bench.touch(1, A, &[whole(F)]), TouchOutcome::Parked);
+    assert_eq!(bench.outputs(), [recall(B, 1, &[LeaseItem::whole(F)])]);
     bench.recalled(B, 1);
     assert_eq!(bench.outputs(), [retry(1)]);
     bench.change(1, A, &[whole(F)]);
@@ -27,7 +27,7 @@ fn what_is_new_and_what_was_forgotten_costs_no_recall() {
     let mut bench = Bench::new(&[A, B]);
     bench.change(1, A, &[whole(F)]);
     bench.grant(A, F);
-    assert_eq!(bench.touch(2, B, &[whole(F)]), Touch::Parked);
+    assert_eq!(bench.touch(2, B, &[whole(F)]), TouchOutcome::Parked);
     bench.outputs();
     bench.recalled(A, 1);
     bench.change(2, B, &[whole(F)]);
@@ -39,25 +39,25 @@ fn what_is_new_and_what_was_forgotten_costs_no_recall() {
 fn who_changes_for_nobody_has_everybody_told() {
     let mut bench = Bench::new(&[A]);
     bench.grant(A, F);
-    assert_eq!(bench.grantor.touch(bench.now, JobKey(1), None, &[whole(F)]), Touch::Parked);
-    assert_eq!(bench.outputs(), [recall(A, 1, &[Item::whole(F)])]);
+    assert_eq!(bench.grantor.touch(bench.now, JobKey(1), None, &[whole(F)]), TouchOutcome::Parked);
+    assert_eq!(bench.outputs(), [recall(A, 1, &[LeaseItem::whole(F)])]);
 }
 
 #[test]
 fn a_surprise_is_told_to_who_makes_it_but_not_waited_for() {
     let mut bench = Bench::new(&[A]);
     bench.grant(A, F);
-    assert_eq!(bench.touch(1, A, &[surprise(F)]), Touch::Clear);
-    assert_eq!(bench.outputs(), [recall(A, 1, &[Item::whole(F)])]);
+    assert_eq!(bench.touch(1, A, &[recall_own_lease(F)]), TouchOutcome::Clear);
+    assert_eq!(bench.outputs(), [recall(A, 1, &[LeaseItem::whole(F)])]);
 }
 
 #[test]
 fn what_was_known_to_change_and_turns_out_a_surprise_is_told() {
     let mut bench = Bench::new(&[A]);
     bench.grant(A, F);
-    assert_eq!(bench.touch(1, A, &[whole(F)]), Touch::Clear);
-    assert_eq!(bench.touch(1, A, &[surprise(F)]), Touch::Clear);
-    assert_eq!(bench.outputs(), [recall(A, 1, &[Item::whole(F)])]);
+    assert_eq!(bench.touch(1, A, &[whole(F)]), TouchOutcome::Clear);
+    assert_eq!(bench.touch(1, A, &[recall_own_lease(F)]), TouchOutcome::Clear);
+    assert_eq!(bench.outputs(), [recall(A, 1, &[LeaseItem::whole(F)])]);
     bench.grantor.end(JobKey(1));
     assert_eq!(bench.read(A, &[F]), [true]);
     assert!(bench.grantor.touching.is_empty(), "nothing stays touched");
@@ -67,11 +67,11 @@ fn what_was_known_to_change_and_turns_out_a_surprise_is_told() {
 fn a_recall_that_is_under_way_is_waited_for_by_the_next_change_too() {
     let mut bench = Bench::new(&[A, B, C]);
     bench.grant(A, F);
-    assert_eq!(bench.touch(1, B, &[whole(F)]), Touch::Parked);
-    assert_eq!(bench.touch(2, C, &[whole(F)]), Touch::Parked);
-    assert_eq!(bench.outputs(), [recall(A, 1, &[Item::whole(F)])], "it is told once");
+    assert_eq!(bench.touch(1, B, &[whole(F)]), TouchOutcome::Parked);
+    assert_eq!(bench.touch(2, C, &[whole(F)]), TouchOutcome::Parked);
+    assert_eq!(bench.outputs(), [recall(A, 1, &[LeaseItem::whole(F)])], "it is told once");
     bench.grantor.end(JobKey(1));
-    assert_eq!(bench.touch(3, B, &[whole(F)]), Touch::Parked);
+    assert_eq!(bench.touch(3, B, &[whole(F)]), TouchOutcome::Parked);
     bench.recalled(A, 1);
     assert_eq!(bench.outputs(), [retry(2), retry(3)]);
 }
@@ -81,33 +81,33 @@ fn a_name_is_recalled_alone_and_the_rest_stays_known() {
     let mut bench = Bench::new(&[A, B]);
     bench.grant(A, DIR);
     for (serial, name) in [(1, "x"), (2, "x"), (3, "y")] {
-        assert_eq!(bench.touch(serial, B, &[named(DIR, name)]), Touch::Parked);
-        assert_eq!(bench.outputs(), [recall(A, serial, &[Item::named(DIR, name)])]);
+        assert_eq!(bench.touch(serial, B, &[named(DIR, name)]), TouchOutcome::Parked);
+        assert_eq!(bench.outputs(), [recall(A, serial, &[LeaseItem::named(DIR, name)])]);
         bench.recalled(A, serial);
         assert_eq!(bench.outputs(), [retry(serial)]);
         bench.change(serial, B, &[named(DIR, name)]);
-        assert!(bench.grantor.is_known(DIR));
+        assert!(bench.grantor.is_leased(DIR));
     }
-    assert_eq!(bench.touch(4, B, &[whole(DIR)]), Touch::Parked);
-    assert_eq!(bench.outputs(), [recall(A, 4, &[Item::whole(DIR)])]);
-    assert!(!bench.grantor.is_known(DIR));
+    assert_eq!(bench.touch(4, B, &[whole(DIR)]), TouchOutcome::Parked);
+    assert_eq!(bench.outputs(), [recall(A, 4, &[LeaseItem::whole(DIR)])]);
+    assert!(!bench.grantor.is_leased(DIR));
 }
 
 #[test]
 fn after_eight_names_in_ten_seconds_the_directory_is_recalled() {
     let mut bench = Bench::new(&[A, B]);
     bench.grant(A, DIR);
-    let last = u64::from(NAMED_MAX) + 1;
+    let last = u64::from(NAME_RECALLS_MAX) + 1;
     for serial in 1..=last {
-        assert_eq!(bench.touch(serial, B, &[named(DIR, "x")]), Touch::Parked);
-        let item = if serial < last { Item::named(DIR, "x") } else { Item::whole(DIR) };
+        assert_eq!(bench.touch(serial, B, &[named(DIR, "x")]), TouchOutcome::Parked);
+        let item = if serial < last { LeaseItem::named(DIR, "x") } else { LeaseItem::whole(DIR) };
         assert_eq!(bench.outputs(), [recall(A, serial, &[item])]);
         bench.recalled(A, serial);
         bench.outputs();
         bench.change(serial, B, &[named(DIR, "x")]);
     }
     bench.change(last + 1, B, &[named(DIR, "x")]);
-    assert_eq!(bench.outputs(), [], "it knows nothing of the directory any more");
+    assert_eq!(bench.outputs(), [], "it contains nothing of the directory any more");
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn items_travel_together_up_to_a_limit_of_number() {
     let ids: Vec<FileId> = (0..2 * RECALL_ITEMS_MAX as u64 + 1).map(id).collect();
     assert!(bench.read(A, &ids).into_iter().all(|granted| granted));
     let touched: Vec<_> = ids.iter().map(|id| whole(*id)).collect();
-    assert_eq!(bench.touch(1, B, &touched), Touch::Parked);
+    assert_eq!(bench.touch(1, B, &touched), TouchOutcome::Parked);
     let outputs = bench.outputs();
     assert_eq!(outputs.iter().map(items).collect::<Vec<_>>(), [RECALL_ITEMS_MAX, RECALL_ITEMS_MAX, 1]);
     for serial in [3, 1] {
@@ -139,7 +139,7 @@ fn items_travel_together_up_to_a_limit_of_bytes() {
     let outputs = bench.outputs();
     assert_eq!(outputs.iter().map(items).sum::<usize>(), 400);
     for output in &outputs[..outputs.len() - 1] {
-        let Output::Recall { items, .. } = output else { panic!("{output:?}") };
+        let GrantorOutput::Recall { items, .. } = output else { panic!("{output:?}") };
         // As it is on the wire: an id, whether there is a name, its length, the name.
         let bytes: usize =
             items.iter().map(|item| 16 + 1 + 2 + item.name.as_ref().map_or(0, Bytes::len)).sum();
@@ -148,8 +148,8 @@ fn items_travel_together_up_to_a_limit_of_bytes() {
     }
 }
 
-fn items(output: &Output) -> usize {
-    let Output::Recall { items, .. } = output else { panic!("{output:?}") };
+fn items(output: &GrantorOutput) -> usize {
+    let GrantorOutput::Recall { items, .. } = output else { panic!("{output:?}") };
     items.len()
 }
 

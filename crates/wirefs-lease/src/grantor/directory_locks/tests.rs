@@ -1,6 +1,6 @@
 //! Tests of who may change names where.
 
-use super::{Ticket, Turns};
+use super::{DirectoryLocks, Ticket};
 use crate::grantor::JobKey;
 use std::collections::{BTreeMap, BTreeSet};
 use wirefs_op::FileId;
@@ -9,50 +9,50 @@ fn set(inos: &[u64]) -> BTreeSet<FileId> {
     inos.iter().map(|ino| FileId { fs: 0, ino: *ino, generation: 1 }).collect()
 }
 
-fn take(turns: &mut Turns, job: u64, inos: &[u64]) -> bool {
-    turns.take(Ticket(job), JobKey(job), set(inos))
+fn take(directory_locks: &mut DirectoryLocks, job: u64, inos: &[u64]) -> bool {
+    directory_locks.take(Ticket(job), JobKey(job), set(inos))
 }
 
 #[test]
 fn all_directories_are_taken_together_or_none() {
-    let mut turns = Turns::default();
-    assert!(take(&mut turns, 1, &[1]));
-    assert!(!take(&mut turns, 2, &[1, 2]));
-    assert!(take(&mut turns, 3, &[3]), "it needs none of theirs");
-    turns.release(Ticket(1), JobKey(1));
-    turns.advance();
-    assert!(!turns.is_waiting(Ticket(2)) && take(&mut turns, 2, &[1, 2]));
+    let mut directory_locks = DirectoryLocks::default();
+    assert!(take(&mut directory_locks, 1, &[1]));
+    assert!(!take(&mut directory_locks, 2, &[1, 2]));
+    assert!(take(&mut directory_locks, 3, &[3]), "it needs none of theirs");
+    directory_locks.release(Ticket(1), JobKey(1));
+    directory_locks.advance();
+    assert!(!directory_locks.is_waiting(Ticket(2)) && take(&mut directory_locks, 2, &[1, 2]));
 }
 
 #[test]
 fn nobody_passes_an_older_one_that_needs_the_same() {
-    let mut turns = Turns::default();
-    assert!(take(&mut turns, 1, &[1]));
-    assert!(!take(&mut turns, 2, &[1, 2]));
-    assert!(!take(&mut turns, 3, &[2]), "2 is free, but the older one waits for it");
-    turns.release(Ticket(1), JobKey(1));
-    turns.advance();
-    assert!(!turns.is_waiting(Ticket(2)) && turns.is_waiting(Ticket(3)));
+    let mut directory_locks = DirectoryLocks::default();
+    assert!(take(&mut directory_locks, 1, &[1]));
+    assert!(!take(&mut directory_locks, 2, &[1, 2]));
+    assert!(!take(&mut directory_locks, 3, &[2]), "2 is free, but the older one waits for it");
+    directory_locks.release(Ticket(1), JobKey(1));
+    directory_locks.advance();
+    assert!(!directory_locks.is_waiting(Ticket(2)) && directory_locks.is_waiting(Ticket(3)));
 }
 
 #[test]
 fn who_needs_more_than_is_free_gives_up_what_it_has() {
-    let mut turns = Turns::default();
-    assert!(take(&mut turns, 1, &[1]) && take(&mut turns, 2, &[2]));
-    assert!(!take(&mut turns, 2, &[1, 2]));
-    assert!(!take(&mut turns, 1, &[1, 2]) || !turns.is_waiting(Ticket(1)));
+    let mut directory_locks = DirectoryLocks::default();
+    assert!(take(&mut directory_locks, 1, &[1]) && take(&mut directory_locks, 2, &[2]));
+    assert!(!take(&mut directory_locks, 2, &[1, 2]));
+    assert!(!take(&mut directory_locks, 1, &[1, 2]) || !directory_locks.is_waiting(Ticket(1)));
     // Each wanted the other's: the older one has both now.
-    assert!(!turns.is_waiting(Ticket(1)) && turns.is_waiting(Ticket(2)));
+    assert!(!directory_locks.is_waiting(Ticket(1)) && directory_locks.is_waiting(Ticket(2)));
 }
 
 #[test]
 fn what_is_not_named_any_more_is_given_up() {
-    let mut turns = Turns::default();
-    assert!(take(&mut turns, 1, &[1, 2]));
-    assert!(!take(&mut turns, 2, &[2]));
-    assert!(take(&mut turns, 1, &[1]));
-    assert!(!turns.is_waiting(Ticket(2)));
-    assert!(take(&mut turns, 1, &[]) && take(&mut turns, 3, &[1]));
+    let mut directory_locks = DirectoryLocks::default();
+    assert!(take(&mut directory_locks, 1, &[1, 2]));
+    assert!(!take(&mut directory_locks, 2, &[2]));
+    assert!(take(&mut directory_locks, 1, &[1]));
+    assert!(!directory_locks.is_waiting(Ticket(2)));
+    assert!(take(&mut directory_locks, 1, &[]) && take(&mut directory_locks, 3, &[1]));
 }
 
 #[test]
@@ -62,13 +62,13 @@ fn whoever_waits_comes_to_its_turn_and_never_beside_another() {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) % below
     };
-    let mut turns = Turns::default();
+    let mut directory_locks = DirectoryLocks::default();
     let mut wanted: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
     let mut having: BTreeSet<u64> = BTreeSet::new();
     for job in 1..=5000u64 {
         let count = dice(3) + 1;
         let inos: Vec<u64> = (0..count).map(|_| dice(6)).collect();
-        if take(&mut turns, job, &inos) {
+        if take(&mut directory_locks, job, &inos) {
             having.insert(job);
         }
         wanted.insert(job, inos);
@@ -76,9 +76,9 @@ fn whoever_waits_comes_to_its_turn_and_never_beside_another() {
             let ending = having.iter().nth(dice(having.len() as u64) as usize).copied().unwrap();
             having.remove(&ending);
             wanted.remove(&ending);
-            turns.release(Ticket(ending), JobKey(ending));
-            turns.advance();
-            having.extend(wanted.keys().filter(|job| !turns.is_waiting(Ticket(**job))));
+            directory_locks.release(Ticket(ending), JobKey(ending));
+            directory_locks.advance();
+            having.extend(wanted.keys().filter(|job| !directory_locks.is_waiting(Ticket(**job))));
             let oldest = wanted.keys().next();
             let free = oldest.is_none_or(|oldest| {
                 having.contains(oldest)

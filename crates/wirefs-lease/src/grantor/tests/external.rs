@@ -1,9 +1,9 @@
 //! What programs on the server change.
 
 use super::{A, B, Bench, Bytes, DIR, F, G, named, recall, retry, whole};
-use crate::grantor::{JobKey, Output, Touch};
-use crate::limits::DOUBT_SPAN;
-use crate::recall::Item;
+use crate::grantor::{GrantorOutput, JobKey, TouchOutcome};
+use crate::limits::ATTRIBUTION_SPAN;
+use crate::recall::LeaseItem;
 
 fn x() -> Bytes {
     Bytes::from_static(b"x")
@@ -14,11 +14,14 @@ fn all_who_know_it_are_told_and_nobody_waits() {
     let mut bench = Bench::new(&[A, B]);
     bench.grant(A, F);
     bench.grant(B, DIR);
-    bench.grantor.changed_outside(bench.now, F, None, Some(5));
-    bench.grantor.changed_outside(bench.now, DIR, Some(&x()), None);
-    assert_eq!(bench.outputs(), [recall(A, 1, &[Item::whole(F)]), recall(B, 1, &[Item::named(DIR, x())])]);
-    assert!(!bench.grantor.is_known(F) && bench.grantor.is_known(DIR));
-    assert_eq!(bench.touch(1, B, &[whole(F)]), Touch::Parked, "A may not have forgotten it yet");
+    bench.grantor.external_change(bench.now, F, None, Some(5));
+    bench.grantor.external_change(bench.now, DIR, Some(&x()), None);
+    assert_eq!(
+        bench.outputs(),
+        [recall(A, 1, &[LeaseItem::whole(F)]), recall(B, 1, &[LeaseItem::named(DIR, x())])]
+    );
+    assert!(!bench.grantor.is_leased(F) && bench.grantor.is_leased(DIR));
+    assert_eq!(bench.touch(1, B, &[whole(F)]), TouchOutcome::Parked, "A may not have forgotten it yet");
     bench.recalled(A, 1);
     assert_eq!(bench.outputs(), [retry(1)]);
 }
@@ -27,7 +30,7 @@ fn all_who_know_it_are_told_and_nobody_waits() {
 fn what_was_read_before_is_not_granted_after() {
     let mut bench = Bench::new(&[A]);
     bench.grantor.begin(JobKey(1));
-    bench.grantor.changed_outside(bench.now, F, None, None);
+    bench.grantor.external_change(bench.now, F, None, None);
     assert_eq!(bench.grantor.grant(bench.now, JobKey(1), A, &[F, G]), [false, true]);
     bench.grant(A, F);
 }
@@ -36,32 +39,32 @@ fn what_was_read_before_is_not_granted_after() {
 fn own_changes_are_recognised() {
     let mut bench = Bench::new(&[A]);
     bench.grant(A, F);
-    assert_eq!(bench.touch(1, A, &[whole(F)]), Touch::Clear);
+    assert_eq!(bench.touch(1, A, &[whole(F)]), TouchOutcome::Clear);
     bench.grantor.own_change(bench.now, F, None, Some(4), Some(5));
-    bench.grantor.changed_outside(bench.now, F, None, Some(5));
+    bench.grantor.external_change(bench.now, F, None, Some(5));
     bench.grantor.end(JobKey(1));
-    bench.grantor.changed_outside(bench.now, F, None, Some(5));
+    bench.grantor.external_change(bench.now, F, None, Some(5));
     assert_eq!(bench.outputs(), []);
-    bench.grantor.changed_outside(bench.now, F, None, Some(6));
-    assert_eq!(bench.outputs(), [recall(A, 1, &[Item::whole(F)])]);
+    bench.grantor.external_change(bench.now, F, None, Some(6));
+    assert_eq!(bench.outputs(), [recall(A, 1, &[LeaseItem::whole(F)])]);
 }
 
 #[test]
 fn what_may_be_an_own_change_under_way_is_looked_at_again_when_it_is_over() {
     let mut bench = Bench::new(&[A]);
     bench.grant(A, DIR);
-    assert_eq!(bench.touch(1, A, &[named(DIR, "x")]), Touch::Clear);
+    assert_eq!(bench.touch(1, A, &[named(DIR, "x")]), TouchOutcome::Clear);
     // Seen in the middle of it.
-    bench.grantor.changed_outside(bench.now, DIR, Some(&x()), Some(7));
-    bench.grantor.changed_outside(bench.now, DIR, Some(&x()), Some(7));
+    bench.grantor.external_change(bench.now, DIR, Some(&x()), Some(7));
+    bench.grantor.external_change(bench.now, DIR, Some(&x()), Some(7));
     assert_eq!(bench.outputs(), []);
     bench.grantor.own_change(bench.now, DIR, Some(&x()), Some(4), Some(5));
     bench.grantor.end(JobKey(1));
-    assert_eq!(bench.outputs(), [Output::Verify(Item::named(DIR, x()))], "once");
-    bench.grantor.changed_outside(bench.now, DIR, Some(&x()), Some(5));
+    assert_eq!(bench.outputs(), [GrantorOutput::Verify(LeaseItem::named(DIR, x()))], "once");
+    bench.grantor.external_change(bench.now, DIR, Some(&x()), Some(5));
     assert_eq!(bench.outputs(), [], "it was the own one");
-    bench.grantor.changed_outside(bench.now, DIR, Some(&x()), Some(6));
-    assert_eq!(bench.outputs(), [recall(A, 1, &[Item::named(DIR, x())])]);
+    bench.grantor.external_change(bench.now, DIR, Some(&x()), Some(6));
+    assert_eq!(bench.outputs(), [recall(A, 1, &[LeaseItem::named(DIR, x())])]);
 }
 
 // S-154
@@ -69,17 +72,17 @@ fn what_may_be_an_own_change_under_way_is_looked_at_again_when_it_is_over() {
 fn a_name_that_is_reported_without_a_version_is_not_an_own_change_and_is_recalled_at_once() {
     let mut bench = Bench::new(&[A]);
     bench.grant(A, DIR);
-    assert_eq!(bench.touch(1, A, &[named(DIR, "y")]), Touch::Clear);
-    bench.grantor.changed_outside(bench.now, DIR, Some(&x()), None);
-    assert_eq!(bench.outputs(), [recall(A, 1, &[Item::named(DIR, x())])]);
+    assert_eq!(bench.touch(1, A, &[named(DIR, "y")]), TouchOutcome::Clear);
+    bench.grantor.external_change(bench.now, DIR, Some(&x()), None);
+    assert_eq!(bench.outputs(), [recall(A, 1, &[LeaseItem::named(DIR, x())])]);
 }
 
 #[test]
 fn what_was_reported_at_the_version_that_the_own_change_left_needs_no_second_look() {
     let mut bench = Bench::new(&[A]);
     bench.grant(A, DIR);
-    assert_eq!(bench.touch(1, A, &[named(DIR, "x")]), Touch::Clear);
-    bench.grantor.changed_outside(bench.now, DIR, Some(&x()), Some(5));
+    assert_eq!(bench.touch(1, A, &[named(DIR, "x")]), TouchOutcome::Clear);
+    bench.grantor.external_change(bench.now, DIR, Some(&x()), Some(5));
     bench.grantor.own_change(bench.now, DIR, Some(&x()), Some(4), Some(5));
     bench.grantor.end(JobKey(1));
     assert_eq!(bench.outputs(), []);
@@ -89,10 +92,10 @@ fn what_was_reported_at_the_version_that_the_own_change_left_needs_no_second_loo
 fn a_change_that_waits_puts_no_report_off() {
     let mut bench = Bench::new(&[A, B]);
     bench.grant(B, F);
-    assert_eq!(bench.touch(2, A, &[whole(F)]), Touch::Parked);
+    assert_eq!(bench.touch(2, A, &[whole(F)]), TouchOutcome::Parked);
     bench.outputs();
     bench.grant(A, G);
-    bench.grantor.changed_outside(bench.now, F, None, Some(5));
+    bench.grantor.external_change(bench.now, F, None, Some(5));
     bench.recalled(B, 1);
     assert_eq!(bench.outputs(), [retry(2)]);
     bench.grantor.end(JobKey(2));
@@ -103,10 +106,10 @@ fn a_change_that_waits_puts_no_report_off() {
 fn report_of_another_name(version: u64) -> (Bench, Bytes) {
     let mut bench = Bench::new(&[A]);
     bench.grant(A, DIR);
-    assert_eq!(bench.touch(1, A, &[named(DIR, "x")]), Touch::Clear);
+    assert_eq!(bench.touch(1, A, &[named(DIR, "x")]), TouchOutcome::Clear);
     let y = Bytes::from_static(b"y");
     bench.grantor.own_change(bench.now, DIR, Some(&y), Some(3), Some(4));
-    bench.grantor.changed_outside(bench.now, DIR, Some(&y), Some(version));
+    bench.grantor.external_change(bench.now, DIR, Some(&y), Some(version));
     assert_eq!(bench.outputs(), [], "which version the job leaves is not known yet");
     bench.grantor.own_change(bench.now, DIR, Some(&x()), Some(4), Some(5));
     (bench, y)
@@ -123,26 +126,30 @@ fn a_report_of_another_name_at_the_version_that_a_job_under_way_leaves_is_of_own
 fn a_report_of_another_name_that_no_own_change_explains_is_told_after_the_job() {
     let (mut bench, y) = report_of_another_name(6);
     bench.grantor.end(JobKey(1));
-    assert_eq!(bench.outputs(), [Output::Verify(Item::named(DIR, y.clone()))]);
-    assert_eq!(bench.touch(2, A, &[named(DIR, "z")]), Touch::Clear);
-    bench.grantor.changed_outside(bench.now, DIR, Some(&y), Some(7));
+    assert_eq!(bench.outputs(), [GrantorOutput::Verify(LeaseItem::named(DIR, y.clone()))]);
+    assert_eq!(bench.touch(2, A, &[named(DIR, "z")]), TouchOutcome::Clear);
+    bench.grantor.external_change(bench.now, DIR, Some(&y), Some(7));
     bench.grantor.end(JobKey(2));
-    assert_eq!(bench.outputs(), [Output::Verify(Item::named(DIR, y.clone()))], "it may have been that one");
-    bench.grantor.changed_outside(bench.now, DIR, Some(&y), Some(7));
-    assert_eq!(bench.outputs(), [recall(A, 1, &[Item::named(DIR, y)])]);
+    assert_eq!(
+        bench.outputs(),
+        [GrantorOutput::Verify(LeaseItem::named(DIR, y.clone()))],
+        "it may have been that one"
+    );
+    bench.grantor.external_change(bench.now, DIR, Some(&y), Some(7));
+    assert_eq!(bench.outputs(), [recall(A, 1, &[LeaseItem::named(DIR, y)])]);
 }
 
 #[test]
 fn jobs_that_follow_each_other_keep_nobody_from_being_told() {
     let (mut bench, y) = report_of_another_name(6);
-    let looks_at = bench.now + DOUBT_SPAN;
+    let looks_at = bench.now + ATTRIBUTION_SPAN;
     assert_eq!(bench.grantor.deadline(), Some(looks_at));
     bench.now = looks_at;
     bench.grantor.tick(bench.now);
     bench.grantor.tick(bench.now);
-    assert_eq!(bench.outputs(), [Output::Verify(Item::named(DIR, y.clone()))], "once");
-    bench.grantor.changed_outside(bench.now, DIR, Some(&y), Some(7));
-    assert_eq!(bench.outputs(), [recall(A, 1, &[Item::named(DIR, y)])], "though the job goes on");
+    assert_eq!(bench.outputs(), [GrantorOutput::Verify(LeaseItem::named(DIR, y.clone()))], "once");
+    bench.grantor.external_change(bench.now, DIR, Some(&y), Some(7));
+    assert_eq!(bench.outputs(), [recall(A, 1, &[LeaseItem::named(DIR, y)])], "though the job goes on");
 }
 
 #[test]
@@ -150,11 +157,11 @@ fn the_end_of_an_object_by_an_own_change_is_nobody_elses() {
     let mut bench = Bench::new(&[A]);
     for (job, object, is_own) in [(1, F, true), (2, G, false)] {
         bench.grant(A, object);
-        assert_eq!(bench.touch(job, A, &[whole(object)]), Touch::Clear);
+        assert_eq!(bench.touch(job, A, &[whole(object)]), TouchOutcome::Clear);
         let after = (!is_own).then_some(3);
         bench.grantor.own_change(bench.now, object, None, Some(2), after);
         bench.grantor.end(JobKey(job));
-        bench.grantor.changed_outside(bench.now, object, None, None);
+        bench.grantor.external_change(bench.now, object, None, None);
         assert_eq!(bench.outputs().is_empty(), is_own);
     }
 }
@@ -169,7 +176,7 @@ fn everything_is_recalled_from_everybody() {
     assert_eq!(bench.outputs(), [recall(A, 1, &[])], "who has nothing is told nothing, and nobody twice");
     assert_eq!(bench.grantor.grant(bench.now, JobKey(1), B, &[G]), [false], "that may have changed too");
     assert_eq!((bench.read(A, &[G]), bench.read(B, &[G])), (vec![false], vec![true]));
-    assert_eq!(bench.touch(2, B, &[whole(F)]), Touch::Parked);
+    assert_eq!(bench.touch(2, B, &[whole(F)]), TouchOutcome::Parked);
     assert!(!bench.grantor.is_idle());
     bench.recalled(A, 1);
     assert_eq!(bench.outputs(), [retry(2)]);

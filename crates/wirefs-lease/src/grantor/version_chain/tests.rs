@@ -1,6 +1,6 @@
 //! Tests of telling own changes from others'.
 
-use super::Chains;
+use super::VersionChains;
 use crate::limits::{OWN_AGE, OWN_CHANGES_MAX, OWN_OBJECTS_MAX};
 use bytes::Bytes;
 use std::time::Duration;
@@ -13,8 +13,8 @@ fn name(text: &'static str) -> Option<Bytes> {
 }
 
 /// A chain of own changes, each of a name, with the version before and after.
-fn chains(changes: &[(&'static str, u64, u64)]) -> Chains {
-    let mut chains = Chains::default();
+fn chains(changes: &[(&'static str, u64, u64)]) -> VersionChains {
+    let mut chains = VersionChains::default();
     for (changed, before, after) in changes {
         chains.add(Time(0), DIR, name(changed).as_ref(), Some(*before), Some(*after));
     }
@@ -55,7 +55,7 @@ fn a_change_without_the_version_before_it_explains_itself_alone() {
     let mut chains = chains(&[("a", 1, 2)]);
     chains.add(Time(0), DIR, name("b").as_ref(), None, Some(4));
     chains.add(Time(0), DIR, name("c").as_ref(), Some(4), Some(5));
-    assert!(!chains.explain(DIR, name("a").as_ref(), Some(4)), "who knows what led from 2 to 4");
+    assert!(!chains.explain(DIR, name("a").as_ref(), Some(4)), "who contains what led from 2 to 4");
     for version in [4, 5] {
         assert!(
             chains.explain(DIR, name("b").as_ref(), Some(version))
@@ -78,7 +78,7 @@ fn own_changes_may_be_told_of_in_another_order_than_they_were_made_in() {
 
 #[test]
 fn chains_are_bounded_in_length_number_and_age() {
-    let mut chains = Chains::default();
+    let mut chains = VersionChains::default();
     for version in 0..=OWN_CHANGES_MAX as u64 {
         let changed = Bytes::from(format!("{version}"));
         chains.add(Time(0), DIR, Some(&changed), Some(version), Some(version + 1));

@@ -1,37 +1,37 @@
-//! One client: its cache, its kernel's, and the machine that says what of them counts.
+//! One client: its cache, its kernel's cache, and the machine that decides their validity.
 
-use crate::dice::Dice;
-use crate::flaws::Flaw;
+use crate::mutations::Mutation;
+use crate::rng::Rng;
 use crate::store::{Fact, NAMES, Value, id};
-use crate::wire::{Ask, Change, Connection, Down, What};
+use crate::wire::{Ask, Change, ChangeKind, Connection, Down};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-use wirefs_lease::{Empty, Forgetting, Holder, Item, Serial};
+use wirefs_lease::{CacheFlush, LeaseHolder, LeaseItem, PendingRecall, Serial};
 use wirefs_op::Time;
 
-/// A request under way.
+/// A pending request.
 pub(crate) struct Pending {
     pub(crate) ask: Ask,
-    /// On the client's clock.
+    /// The sending time, on the client's clock.
     pub(crate) sent: Time,
 }
 
-/// A clock of its own: it began some time ago, and runs a bit fast or slow.
+/// A client's clock: started at its own time, slightly fast or slow.
 #[derive(Clone, Copy)]
 pub(crate) struct Clock {
     offset: u64,
-    /// Nanoseconds gained in a millisecond; lost if negative.
+    /// Nanoseconds gained per millisecond; negative for a slow clock.
     gain: i64,
-    /// What a clock that stands while the machine sleeps has lost.
+    /// The time lost by a clock that stops while the machine sleeps.
     slept: u64,
 }
 
 impl Clock {
-    fn new(dice: &mut Dice) -> Clock {
-        // One per cent is far more than any clock.
+    fn new(rng: &mut Rng) -> Clock {
+        // One percent is far more than the error of a real clock.
         Clock {
-            offset: dice.between(0, 1_000_000_000_000),
-            gain: dice.between(0, 20_000) as i64 - 10_000,
+            offset: rng.between(0, 1_000_000_000_000),
+            gain: rng.between(0, 20_000) as i64 - 10_000,
             slept: 0,
         }
     }
@@ -42,39 +42,39 @@ impl Clock {
         Time((self.offset + run).saturating_add_signed(gained))
     }
 
-    /// How long to wait until this clock reads `at`, or a little longer.
+    /// Returns the time until this clock reads at least `at`.
     pub(crate) fn until(&self, now: Time, at: Time) -> Duration {
         let left = at.since(self.read(now));
         left + left / 50 + Duration::from_micros(1)
     }
 }
 
-pub(crate) struct Seat {
+pub(crate) struct SimClient {
     pub(crate) clock: Clock,
-    pub(crate) holder: Option<Holder>,
-    /// Where its requests go.
+    pub(crate) holder: Option<LeaseHolder>,
+    /// The current connection.
     pub(crate) connection: Option<Connection>,
     pub(crate) attached: bool,
     pub(crate) own: BTreeMap<Fact, Value>,
     pub(crate) kernel: BTreeMap<Fact, Value>,
     pub(crate) pending: BTreeMap<u64, Pending>,
-    /// When the last own change of a fact was over.
+    /// The end of the last own change of each fact.
     own_changed: BTreeMap<Fact, Time>,
     pub(crate) asleep: bool,
-    /// Changes that were lost with their connection.
+    /// Changes whose replies were lost with a connection.
     pub(crate) lost: BTreeSet<u64>,
-    /// When a request was answered again after that.
+    /// The time when a request was answered again after that.
     pub(crate) answered_again: Option<Time>,
-    /// The kernel takes its time to forget what is recalled.
+    /// The kernel is slow to invalidate.
     pub(crate) slow_kernel: bool,
-    /// Replies that were taken as leased, for the record.
+    /// The number of replies that were taken as leased, as statistics.
     pub(crate) taken: u64,
 }
 
-impl Seat {
-    pub(crate) fn new(dice: &mut Dice) -> Seat {
-        Seat {
-            clock: Clock::new(dice),
+impl SimClient {
+    pub(crate) fn new(rng: &mut Rng) -> SimClient {
+        SimClient {
+            clock: Clock::new(rng),
             holder: None,
             connection: None,
             attached: false,
@@ -94,29 +94,29 @@ impl Seat {
         self.holder.as_ref().is_some_and(|holder| holder.is_valid(self.clock.read(now)))
     }
 
-    /// Lets its machine see the time. Gives back what has to be emptied.
-    pub(crate) fn pass(&mut self, now: Time) -> Option<Empty> {
+    /// Advances the machine's clock. Returns a requested flush.
+    pub(crate) fn advance(&mut self, now: Time) -> Option<CacheFlush> {
         let local = self.clock.read(now);
         let holder = self.holder.as_mut()?;
         holder.tick(local);
         let empty = holder.poll()?;
-        if empty.own_too {
+        if empty.own_cache_too {
             self.own.clear();
         }
         Some(empty)
     }
 
-    /// Whether a ping is due; one that believes nothing sends none.
+    /// Returns when a ping is due; a client without valid leases sends none.
     pub(crate) fn renewal_at(&self) -> Option<Time> {
         let holder = self.holder.as_ref().filter(|_| self.attached && !self.own.is_empty())?;
         holder.renewal_at()
     }
 
-    /// A request is sent: own changes are known.
+    /// Records that a request is sent, with the facts that it changes.
     pub(crate) fn sends(&mut self, now: Time, request: u64, ask: Ask) {
         let sent = self.clock.read(now);
         if let Some(holder) = &mut self.holder {
-            holder.asked(sent);
+            holder.request_sent(sent);
         }
         for fact in concerned(&ask) {
             self.own.remove(&fact);
@@ -125,19 +125,19 @@ impl Seat {
         self.pending.insert(request, Pending { ask, sent });
     }
 
-    /// What a client takes the name for, if it knows.
-    pub(crate) fn expects(&self, now: Time, what: What) -> Change {
+    /// Returns the change with the objects that the client has cached for its names.
+    pub(crate) fn expects(&self, now: Time, kind: ChangeKind) -> Change {
         let valid = self.is_valid(now);
         let meaning = |(directory, name)| self.own.get(&Fact::Name(directory, name)).copied().flatten();
-        let expected = what.victims().into_iter().filter_map(meaning).filter(|_| valid).collect();
-        Change { what, expected }
+        let expected = kind.victims().into_iter().filter_map(meaning).filter(|_| valid).collect();
+        Change { kind, expected }
     }
 
     pub(crate) fn lost(&mut self, now: Time) {
         self.connection = None;
         self.attached = false;
         if let Some(holder) = &mut self.holder {
-            holder.lost();
+            holder.disconnected();
         }
         let pending = std::mem::take(&mut self.pending);
         self.answered_again = None;
@@ -155,13 +155,13 @@ impl Seat {
         }
     }
 
-    pub(crate) fn attached(&mut self, now: Time, kept: bool, flaw: Option<Flaw>) {
+    pub(crate) fn attached(&mut self, now: Time, retained: bool, mutation: Option<Mutation>) {
         let local = self.clock.read(now);
-        let kept = kept || flaw == Some(Flaw::KeepsTheUnkept);
+        let retained = retained || mutation == Some(Mutation::UsesVoidLeases);
         self.attached = true;
         match &mut self.holder {
-            Some(holder) => holder.attached(local, wirefs_lease::limits::TERM, kept),
-            None => self.holder = Some(Holder::new(local, wirefs_lease::limits::TERM)),
+            Some(holder) => holder.attached(local, wirefs_lease::limits::TERM, retained),
+            None => self.holder = Some(LeaseHolder::new(local, wirefs_lease::limits::TERM)),
         }
     }
 
@@ -169,15 +169,16 @@ impl Seat {
         &mut self,
         now: Time,
         request: u64,
-        told: &[(Fact, Value, bool)],
-        flaw: Option<Flaw>,
-        dice: &mut Dice,
+        reply: &[(Fact, Value, bool)],
+        mutation: Option<Mutation>,
+        rng: &mut Rng,
     ) {
         let local = self.clock.read(now);
         let Some(Pending { ask, sent }) = self.pending.remove(&request) else { return };
         let oldest = self.pending.values().map(|pending| pending.sent).min();
         let Some(holder) = &mut self.holder else { return };
-        holder.answered(local, if flaw == Some(Flaw::CountsFromReplies) { local } else { sent });
+        holder
+            .reply_received(local, if mutation == Some(Mutation::CountsFromReplies) { local } else { sent });
         self.answered_again.get_or_insert(now);
         let overtaken = |fact: Fact| match fact {
             Fact::Attributes(object) => holder.is_overtaken(id(object), sent),
@@ -187,8 +188,8 @@ impl Seat {
         let under_way: Vec<Fact> =
             self.pending.values().flat_map(|pending| concerned(&pending.ask)).collect();
         let mut taken = Vec::new();
-        for (fact, value, leased) in told {
-            let is_overtaken = overtaken(*fact) && flaw != Some(Flaw::BelievesTheOvertaken);
+        for (fact, value, leased) in reply {
+            let is_overtaken = overtaken(*fact) && mutation != Some(Mutation::UsesOvertakenReplies);
             let own = under_way.contains(fact) || self.own_changed.get(fact).is_some_and(|at| *at >= sent);
             if *leased && !is_overtaken && !own {
                 taken.push((*fact, *value));
@@ -197,50 +198,56 @@ impl Seat {
         let valid = holder.is_valid(local);
         holder.prune(oldest);
         if is_change {
-            let changed: Vec<Fact> = told.iter().map(|(fact, ..)| *fact).collect();
+            let changed: Vec<Fact> = reply.iter().map(|(fact, ..)| *fact).collect();
             self.change_is_over(now, &changed);
         }
         for (fact, value) in taken {
             self.taken += 1;
             self.own.insert(fact, value);
-            if valid && dice.percent(70) {
+            if valid && rng.percent(70) {
                 self.kernel.insert(fact, value);
             }
         }
     }
 
-    /// A recall came: the own cache forgets, then the kernel.
-    fn recalled(&mut self, now: Time, serial: Serial, items: &[Item], flaw: Option<Flaw>) -> Next {
+    /// Handles a recall: invalidates the client's cache, then the kernel's.
+    fn recalled(
+        &mut self,
+        now: Time,
+        serial: Serial,
+        items: &[LeaseItem],
+        mutation: Option<Mutation>,
+    ) -> Next {
         let local = self.clock.read(now);
-        // A server recalls nothing from whoever never attached.
+        // The server sends no recall to a client that never attached.
         let Some(holder) = &mut self.holder else { return Next::Nothing };
-        let forgetting = holder.recalled(local, serial, items);
-        if flaw == Some(Flaw::KeepsTheRecalled) {
-            return Next::Answer(forgetting, Vec::new());
+        let pending = holder.recalled(local, serial, items);
+        if mutation == Some(Mutation::IgnoresRecalls) {
+            return Next::Answer(pending, Vec::new());
         }
         let is_recalled = |fact: &Fact| items.is_empty() || items.iter().any(|item| names(item, *fact));
         self.own.retain(|fact, _| !is_recalled(fact));
-        Next::Answer(forgetting, self.kernel.keys().copied().filter(is_recalled).collect())
+        Next::Answer(pending, self.kernel.keys().copied().filter(is_recalled).collect())
     }
 
-    /// The number to answer a recall with.
-    pub(crate) fn answer(&self, forgetting: Forgetting) -> Option<Serial> {
-        self.holder.as_ref()?.forgotten(forgetting)
+    /// Returns the serial to answer a recall with.
+    pub(crate) fn answer(&self, pending: PendingRecall) -> Option<Serial> {
+        self.holder.as_ref()?.recall_done(pending)
     }
 }
 
-/// The facts that an own request changes, as far as the client knows.
+/// Returns the facts that an own request changes, as far as the client has cached them.
 fn concerned(ask: &Ask) -> Vec<Fact> {
     match ask {
         Ask::Change(change) => {
             let objects = change.expected.iter().map(|object| Fact::Attributes(*object));
-            change.what.facts().into_iter().chain(objects).collect()
+            change.kind.facts().into_iter().chain(objects).collect()
         }
         Ask::Ping | Ask::Attributes(_) | Ask::Lookup(..) | Ask::List(_) => Vec::new(),
     }
 }
 
-fn names(item: &Item, fact: Fact) -> bool {
+fn names(item: &LeaseItem, fact: Fact) -> bool {
     match (fact, &item.name) {
         (Fact::Attributes(object), _) => item.id == id(object),
         (Fact::Name(directory, _), None) => item.id == id(directory),
@@ -248,25 +255,31 @@ fn names(item: &Item, fact: Fact) -> bool {
     }
 }
 
-/// What an item that is recalled names in the tree.
+/// Returns the name of a recalled item as a static string.
 pub(crate) fn static_name(name: &[u8]) -> &'static str {
     NAMES.into_iter().find(|known| known.as_bytes() == name).expect("a name in use")
 }
 
-/// What a client does next with what came to it.
+/// The next step of a client that received a message.
 pub(crate) enum Next {
     Nothing,
-    /// The kernel forgets this, then the recall is answered.
-    Answer(Forgetting, Vec<Fact>),
+    /// The kernel invalidates these facts, then the recall is answered.
+    Answer(PendingRecall, Vec<Fact>),
     Lost,
 }
 
-impl Seat {
-    pub(crate) fn receive(&mut self, now: Time, down: Down, flaw: Option<Flaw>, dice: &mut Dice) -> Next {
+impl SimClient {
+    pub(crate) fn receive(
+        &mut self,
+        now: Time,
+        down: Down,
+        mutation: Option<Mutation>,
+        rng: &mut Rng,
+    ) -> Next {
         match down {
-            Down::Attached { kept } => self.attached(now, kept, flaw),
-            Down::Reply(request, told) => self.replied(now, request, &told, flaw, dice),
-            Down::Recall(serial, items) => return self.recalled(now, serial, &items, flaw),
+            Down::Attached { retained } => self.attached(now, retained, mutation),
+            Down::Reply(request, reply) => self.replied(now, request, &reply, mutation, rng),
+            Down::Recall(serial, items) => return self.recalled(now, serial, &items, mutation),
             Down::Closed => return Next::Lost,
         }
         Next::Nothing
@@ -276,9 +289,9 @@ impl Seat {
         self.asleep = true;
     }
 
-    pub(crate) fn wakes(&mut self, slept: Duration, flaw: Option<Flaw>) {
+    pub(crate) fn wakes(&mut self, slept: Duration, mutation: Option<Mutation>) {
         self.asleep = false;
-        if flaw == Some(Flaw::SleepsThrough) {
+        if mutation == Some(Mutation::SleepsThrough) {
             self.clock.slept += slept.as_nanos() as u64;
         }
     }

@@ -1,11 +1,11 @@
-//! Chance that a seed determines.
+//! A random number generator, determined by its seed.
 
-/// Numbers without end.
-pub(crate) struct Dice(u64);
+/// An endless sequence of numbers.
+pub(crate) struct Rng(u64);
 
-impl Dice {
-    pub(crate) fn new(seed: u64) -> Dice {
-        Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d)
+impl Rng {
+    pub(crate) fn new(seed: u64) -> Rng {
+        Rng(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d)
     }
 
     fn next(&mut self) -> u64 {
@@ -15,12 +15,12 @@ impl Dice {
         number ^ number >> 31
     }
 
-    /// From `least` to `most`, both included.
+    /// Returns a number from `least` to `most`, both included.
     pub(crate) fn between(&mut self, least: u64, most: u64) -> u64 {
         least + self.next() % (most - least + 1)
     }
 
-    /// True so many times of a hundred.
+    /// Returns true with a probability of `chance` percent.
     pub(crate) fn percent(&mut self, chance: u64) -> bool {
         self.next() % 100 < chance
     }

@@ -1,16 +1,16 @@
 //! What programs on the server change themselves, and how our own changes are told apart from that.
 
 use super::job::Job;
-use super::{Grantor, JobKey, Output};
-use crate::limits::{DOUBT_SPAN, DOUBTS_MAX};
-use crate::recall::Item;
+use super::{Grantor, GrantorOutput, JobKey};
+use crate::limits::{ATTRIBUTION_SPAN, UNATTRIBUTED_MAX};
+use crate::recall::LeaseItem;
 use bytes::Bytes;
 use std::collections::BTreeSet;
 use wirefs_op::{FileId, Time};
 
 /// A report of what a job of ours may be doing: which version that leaves behind is not known before the job's end.
 #[derive(Debug)]
-pub(super) struct Doubt {
+pub(super) struct UnattributedReport {
     /// As it was reported.
     version: Option<u64>,
     /// When it was reported first.
@@ -19,9 +19,9 @@ pub(super) struct Doubt {
     jobs: BTreeSet<JobKey>,
 }
 
-impl Doubt {
+impl UnattributedReport {
     fn deadline(&self) -> Option<Time> {
-        (!self.jobs.is_empty()).then(|| self.since + DOUBT_SPAN)
+        (!self.jobs.is_empty()).then(|| self.since + ATTRIBUTION_SPAN)
     }
 }
 
@@ -42,24 +42,24 @@ impl Grantor {
     /// A watcher reports that an object changed, or what a name in a directory means, and which version the object has
     /// now; without one when it is gone. Who knows it is told; nobody waits for that. Own changes are recognised and
     /// passed over, as far as versions tell.
-    pub fn changed_outside(&mut self, now: Time, id: FileId, name: Option<&Bytes>, version: Option<u64>) {
-        let item = Item { id, name: name.cloned() };
-        let since = self.doubts.remove(&item).map_or(now, |doubt| doubt.since);
+    pub fn external_change(&mut self, now: Time, id: FileId, name: Option<&Bytes>, version: Option<u64>) {
+        let item = LeaseItem { id, name: name.cloned() };
+        let since = self.unattributed.remove(&item).map_or(now, |report| report.since);
         if self.own.explain(id, name, version) {
             return;
         }
         // A watch that leaves out own changes reports names without a version.
         let may_be_own = name.is_none() || version.is_some();
-        if may_be_own && now.since(since) < DOUBT_SPAN && self.doubts.len() < DOUBTS_MAX {
+        if may_be_own && now.since(since) < ATTRIBUTION_SPAN && self.unattributed.len() < UNATTRIBUTED_MAX {
             let jobs: BTreeSet<JobKey> = self.running(id).collect();
             if !jobs.is_empty() {
-                self.doubts.insert(item, Doubt { version, since, jobs });
+                self.unattributed.insert(item, UnattributedReport { version, since, jobs });
                 return;
             }
         }
         self.changes.ended(std::iter::once((id, None)));
-        for (key, standing) in &mut self.holders {
-            standing.recall(now, id, name);
+        for (key, state) in &mut self.holders {
+            state.recall(now, id, name);
             self.unsent.insert(*key);
         }
     }
@@ -71,45 +71,46 @@ impl Grantor {
     }
 
     /// Whether [`tick`](Self::tick) may have to be called earlier than was known.
-    pub fn is_in_doubt(&self) -> bool {
-        !self.doubts.is_empty()
+    pub fn has_unattributed_reports(&self) -> bool {
+        !self.unattributed.is_empty()
     }
 
     /// What was reported while this job changed the object is looked at again once none of the others is left that did, unless
     /// it is known by now to be what one of them left behind.
-    pub(super) fn verify_doubted(&mut self, key: JobKey, over: &Job) {
-        if self.doubts.is_empty() {
+    pub(super) fn settle_reports(&mut self, key: JobKey, over: &Job) {
+        if self.unattributed.is_empty() {
             return;
         }
         for id in over.touched().map(|what| what.id).collect::<BTreeSet<_>>() {
-            let of_object = self.doubts.range_mut(Item::whole(id)..).take_while(|(item, _)| item.id == id);
+            let of_object =
+                self.unattributed.range_mut(LeaseItem::whole(id)..).take_while(|(item, _)| item.id == id);
             let mut explained = Vec::new();
-            for (item, doubt) in of_object {
-                if doubt.jobs.remove(&key) && doubt.jobs.is_empty() {
-                    match self.own.explain(id, item.name.as_ref(), doubt.version) {
+            for (item, report) in of_object {
+                if report.jobs.remove(&key) && report.jobs.is_empty() {
+                    match self.own.explain(id, item.name.as_ref(), report.version) {
                         true => explained.push(item.clone()),
-                        false => self.outputs.push_back(Output::Verify(item.clone())),
+                        false => self.outputs.push_back(GrantorOutput::Verify(item.clone())),
                     }
                 }
             }
             for item in explained {
-                self.doubts.remove(&item);
+                self.unattributed.remove(&item);
             }
         }
     }
 
     /// What others may believe is not left in doubt for long.
-    pub(super) fn end_doubts(&mut self, now: Time) {
-        for (item, doubt) in &mut self.doubts {
-            if doubt.deadline().is_some_and(|at| at <= now) {
-                doubt.jobs.clear();
-                self.outputs.push_back(Output::Verify(item.clone()));
+    pub(super) fn expire_reports(&mut self, now: Time) {
+        for (item, report) in &mut self.unattributed {
+            if report.deadline().is_some_and(|at| at <= now) {
+                report.jobs.clear();
+                self.outputs.push_back(GrantorOutput::Verify(item.clone()));
             }
         }
     }
 
     /// When to call [`tick`](Self::tick) for what is in doubt.
-    pub(super) fn doubts_end(&self) -> Option<Time> {
-        self.doubts.values().filter_map(Doubt::deadline).min()
+    pub(super) fn reports_expire_at(&self) -> Option<Time> {
+        self.unattributed.values().filter_map(UnattributedReport::deadline).min()
     }
 }

@@ -16,7 +16,7 @@ use wirefs_op::{FileId, Time};
 
 /// An own change.
 #[derive(Debug)]
-struct Link {
+struct OwnChange {
     /// The name that was changed in a directory.
     name: Option<Bytes>,
     /// The version that it found; `None`: not known.
@@ -28,9 +28,9 @@ struct Link {
 
 /// Own changes of late, by object, in the order in which they were told of, which need not be that in which they were made.
 #[derive(Debug, Default)]
-pub(super) struct Chains(BTreeMap<FileId, VecDeque<Link>>);
+pub(super) struct VersionChains(BTreeMap<FileId, VecDeque<OwnChange>>);
 
-impl Chains {
+impl VersionChains {
     /// An own change was made. Without the version before it, it explains itself alone.
     pub(super) fn add(
         &mut self,
@@ -40,32 +40,34 @@ impl Chains {
         before: Option<u64>,
         after: Option<u64>,
     ) {
-        let is_late = |link: &Link| now.since(link.at) <= OWN_AGE;
+        let is_late = |change: &OwnChange| now.since(change.at) <= OWN_AGE;
         if self.0.len() >= OWN_OBJECTS_MAX && !self.0.contains_key(&id) {
-            self.0.retain(|_, links| links.back().is_some_and(is_late));
+            self.0.retain(|_, changes| changes.back().is_some_and(is_late));
             if self.0.len() >= OWN_OBJECTS_MAX {
                 // Then reports of own changes count as others' for a while, and too much is recalled.
                 self.0.clear();
             }
         }
-        let links = self.0.entry(id).or_default();
-        while links.len() >= OWN_CHANGES_MAX || links.front().is_some_and(|link| !is_late(link)) {
-            links.pop_front();
+        let changes = self.0.entry(id).or_default();
+        while changes.len() >= OWN_CHANGES_MAX || changes.front().is_some_and(|change| !is_late(change)) {
+            changes.pop_front();
         }
-        links.push_back(Link { name: name.cloned(), before, after, at: now });
+        changes.push_back(OwnChange { name: name.cloned(), before, after, at: now });
     }
 
     /// Whether own changes alone led from before one of this name to this version, or from this version to after it.
     /// Without a version: whether an own change was the end of it.
     pub(super) fn explain(&self, id: FileId, name: Option<&Bytes>, version: Option<u64>) -> bool {
-        let Some(links) = self.0.get(&id) else { return false };
+        let Some(changes) = self.0.get(&id) else { return false };
         let mut chain: BTreeSet<Option<u64>> =
-            links.iter().map(|link| link.after).filter(|after| *after == version).collect();
+            changes.iter().map(|change| change.after).filter(|after| *after == version).collect();
         let mut grows = !chain.is_empty();
         while grows {
             let known = chain.len();
             // The latest first: mostly they follow from each other.
-            for Link { before, after, .. } in links.iter().rev().filter(|link| link.before.is_some()) {
+            for OwnChange { before, after, .. } in
+                changes.iter().rev().filter(|change| change.before.is_some())
+            {
                 if chain.contains(after) {
                     chain.insert(*before);
                 } else if chain.contains(before) {
@@ -74,7 +76,7 @@ impl Chains {
             }
             grows = chain.len() > known;
         }
-        links.iter().any(|link| link.name.as_ref() == name && chain.contains(&link.after))
+        changes.iter().any(|change| change.name.as_ref() == name && chain.contains(&change.after))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Tests of the compact set.
 
-use super::KnownSet;
+use super::LeaseSet;
 use std::collections::BTreeSet;
 use wirefs_op::FileId;
 
@@ -13,7 +13,7 @@ fn ids_that_differ_in_one_part_only_are_different_objects() {
     let ids =
         [id(0, 0, 0), id(1, 0, 0), id(0, 1, 0), id(0, 0, 1), id(0, 1 << 32, 0), id(0, u64::MAX, u32::MAX)];
     for kept in ids {
-        let mut set = KnownSet::default();
+        let mut set = LeaseSet::default();
         assert!(set.insert(kept) && !set.insert(kept));
         for other in ids {
             assert_eq!(set.contains(other), other == kept, "{other:?} in a set of {kept:?}");
@@ -30,7 +30,7 @@ fn the_set_is_what_an_ordered_set_is() {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) % below
     };
-    let mut set = KnownSet::default();
+    let mut set = LeaseSet::default();
     let mut model = BTreeSet::new();
     for step in 0..60_000u64 {
         // Grows, shrinks, grows again; few enough ids that many meet again.
@@ -55,7 +55,7 @@ fn the_set_is_what_an_ordered_set_is() {
 
 #[test]
 fn an_object_takes_about_sixteen_bytes() {
-    let mut set = KnownSet::default();
+    let mut set = LeaseSet::default();
     let mut most = 0.0f64;
     for ino in 1..=1_000_000 {
         set.insert(id(0, ino, 7));

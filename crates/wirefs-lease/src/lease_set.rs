@@ -18,12 +18,12 @@ use wirefs_op::FileId;
 /// 15 to 19 bytes for each object while it grows, and 2 KiB for each file system. Each operation is a look-up in an open
 /// table, behind one in a small map of file systems; growing copies a 64th of the objects.
 #[derive(Clone, Debug, Default)]
-pub struct KnownSet {
+pub struct LeaseSet {
     by_fs: BTreeMap<u32, Table>,
     len: usize,
 }
 
-impl KnownSet {
+impl LeaseSet {
     /// Whether the object is in.
     pub fn contains(&self, id: FileId) -> bool {
         self.by_fs.get(&id.fs).is_some_and(|table| table.contains(id.ino, id.generation))

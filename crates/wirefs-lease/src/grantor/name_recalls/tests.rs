@@ -1,7 +1,7 @@
 //! Tests of counting recalls of names.
 
-use super::Named;
-use crate::limits::{NAMED_DIRECTORIES_MAX, NAMED_MAX, NAMED_SPAN};
+use super::NameRecalls;
+use crate::limits::{NAME_RECALL_DIRECTORIES_MAX, NAME_RECALLS_MAX, NAME_RECALLS_SPAN};
 use std::time::Duration;
 use wirefs_op::{FileId, Time};
 
@@ -11,19 +11,19 @@ fn id(ino: u64) -> FileId {
 
 #[test]
 fn the_ninth_name_within_ten_seconds_is_the_whole_directory() {
-    let mut named = Named::default();
-    for _ in 0..NAMED_MAX {
+    let mut named = NameRecalls::default();
+    for _ in 0..NAME_RECALLS_MAX {
         assert!(named.count(Time(0), id(1)));
     }
     assert!(named.count(Time(0), id(2)), "each directory is counted alone");
-    assert!(!named.count(Time(0) + NAMED_SPAN, id(1)));
-    assert!(named.count(Time(0) + NAMED_SPAN, id(1)), "it begins anew");
+    assert!(!named.count(Time(0) + NAME_RECALLS_SPAN, id(1)));
+    assert!(named.count(Time(0) + NAME_RECALLS_SPAN, id(1)), "it begins anew");
 }
 
 #[test]
 fn names_far_apart_stay_names() {
-    let mut named = Named::default();
-    let pace = NAMED_SPAN / u32::from(NAMED_MAX) + Duration::from_millis(1);
+    let mut named = NameRecalls::default();
+    let pace = NAME_RECALLS_SPAN / u32::from(NAME_RECALLS_MAX) + Duration::from_millis(1);
     for step in 0..100 {
         assert!(named.count(Time(0) + pace * step, id(1)), "step {step}");
     }
@@ -31,12 +31,12 @@ fn names_far_apart_stay_names() {
 
 #[test]
 fn directories_that_cannot_be_counted_are_recalled_whole_until_others_are_old() {
-    let mut named = Named::default();
-    for ino in 0..NAMED_DIRECTORIES_MAX as u64 {
+    let mut named = NameRecalls::default();
+    for ino in 0..NAME_RECALL_DIRECTORIES_MAX as u64 {
         assert!(named.count(Time(1), id(ino)));
     }
     assert!(!named.count(Time(1), id(u64::MAX)));
-    let later = Time(2) + NAMED_SPAN;
+    let later = Time(2) + NAME_RECALLS_SPAN;
     assert!(named.count(later, id(u64::MAX)));
     assert_eq!(named.0.len(), 1);
 }

@@ -13,12 +13,12 @@ pub(super) struct Ticket(pub(super) u64);
 
 /// The directories that are taken, and who waits for some.
 #[derive(Debug, Default)]
-pub(super) struct Turns {
+pub(super) struct DirectoryLocks {
     taken: BTreeMap<FileId, JobKey>,
     waiting: BTreeMap<Ticket, (JobKey, BTreeSet<FileId>)>,
 }
 
-impl Turns {
+impl DirectoryLocks {
     /// Takes all these directories, or gives up those that the job has and waits for all. What it has and does not name
     /// is given up. True when it has them.
     pub(super) fn take(&mut self, ticket: Ticket, job: JobKey, wanted: BTreeSet<FileId>) -> bool {
