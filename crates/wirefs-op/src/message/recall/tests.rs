@@ -33,7 +33,7 @@ fn trecalled_has_these_bytes() {
 }
 
 #[test]
-fn what_ends_a_session_is_no_recalls_serial() {
+fn end_session_differs_from_all_serials() {
     request_is(
         NOTAG,
         Request::Recalled(Trecalled { serial: END_SESSION }),
@@ -55,7 +55,7 @@ fn the_longest_recall_fits() {
 }
 
 #[test]
-fn recalls_over_the_limit_or_of_no_name_are_refused() {
+fn recalls_over_the_limit_or_with_an_invalid_name_are_rejected() {
     let body = |edit: fn(&mut Vec<u8>)| {
         let mut body = Reply::Recall(longest()).encode(NOTAG).to_body().to_vec();
         edit(&mut body);
