@@ -1,78 +1,78 @@
-//! What may be believed: for how long after it was asked for, or for as long as the server has promised to tell first.
+//! Validity of cached data: for a time window after its request, or while the server's lease lasts.
 
 use std::time::Duration;
 use wirefs_op::Time;
 
-/// How long something leased may be believed: until it is taken back.
+/// The validity of leased data: until the lease is recalled.
 pub const FOREVER: Duration = Duration::MAX;
 
-/// As of when something is known, and on what promise.
+/// The age of cached data, and whether it is leased.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Freshness {
-    /// When it was asked for: it was so at some moment since.
+    /// The time of the request that returned the data. The data was correct at some moment since then.
     pub at: Time,
-    /// The server said then that it would tell before that changes, and has not told.
+    /// True if the server granted a lease on the data and has not recalled it.
     pub leased: bool,
 }
 
 impl Freshness {
-    /// Asked for at `at`, and nothing promised.
+    /// Creates the freshness of unleased data that was requested at `at`.
     pub fn since(at: Time) -> Freshness {
         Freshness { at, leased: false }
     }
 
-    /// The least of two: as old as the older one, leased if both are.
+    /// Returns the weaker of two: the older request time, and leased only if both are.
     #[must_use]
     pub fn and(self, other: Freshness) -> Freshness {
         Freshness { at: self.at.min(other.at), leased: self.leased && other.leased }
     }
 }
 
-/// What may be believed at one moment. One value for all that is known, so that nobody else asks how.
+/// The rules for using cached data at one moment. All decisions on validity are made here.
 #[derive(Clone, Copy, Debug)]
 pub struct Coherency {
-    /// The moment.
+    /// The current time.
     pub now: Time,
-    /// For how long anything is believed after it was asked for.
+    /// The window of time after a request in which its data may be used (Op's coherency window).
     pub window: Duration,
-    /// Nothing that was asked for up to then is believed within the window: a program has got a lock by a name since, and what others did
-    /// before they let go of it may be newer.
+    /// Data requested up to this time is not valid by the window alone. A program has acquired a lock file
+    /// since, and earlier changes of other clients may be newer than the data.
     pub requested_after: Option<Time>,
-    /// Leases count for what was asked for after this; `None`: none do.
+    /// Leases on data requested after this time count; `None`: no lease counts.
     pub leased_since: Option<Time>,
-    /// The server was heard of late, so that it still keeps its promises.
+    /// True if the last answered request is recent enough for leases to be valid.
     pub leases_valid: bool,
 }
 
 impl Coherency {
-    /// Nothing but the window counts.
+    /// Creates rules in which only the window counts.
     pub fn within(now: Time, window: Duration) -> Coherency {
         Coherency { now, window, requested_after: None, leased_since: None, leases_valid: false }
     }
 
-    /// Whether it is leased, be leases valid at the moment or not.
+    /// Returns true if the data is leased, whether or not leases are valid at the moment.
     pub fn is_leased(&self, freshness: Freshness) -> bool {
         freshness.leased && self.leased_since.is_some_and(|since| freshness.at > since)
     }
 
-    /// Whether it may be believed.
+    /// Returns true if the data may be used.
     pub fn is_valid(&self, freshness: Freshness) -> bool {
         self.is_valid_since(freshness, self.now)
     }
 
-    /// Whether it was so at some moment since `since`, or may be taken for that: it was asked for since, or may be believed, or might
-    /// have been then.
+    /// Returns true if the data is valid for a reader that started at `since`: it was requested later, may be
+    /// used now, or could have been used at `since`.
     pub fn is_valid_since(&self, freshness: Freshness, since: Time) -> bool {
         (since < freshness.at + self.window && self.is_recent(freshness))
             || (self.leases_valid && self.is_leased(freshness))
     }
 
-    /// Whether what is asked for now may be believed for any time at all.
+    /// Returns true if data requested now may be used for any time at all.
     pub fn allows_caching(&self) -> bool {
         self.leases_valid || !self.window.is_zero()
     }
 
-    /// For how long it may still be believed.
+    /// Returns how long the data may still be used.
     pub fn ttl(&self, freshness: Freshness) -> Duration {
         if self.leases_valid && self.is_leased(freshness) {
             FOREVER
@@ -83,12 +83,12 @@ impl Coherency {
         }
     }
 
-    /// Whether it was asked for since the last lock by a name.
+    /// Returns true if the data was requested after the last lock file was acquired.
     fn is_recent(&self, freshness: Freshness) -> bool {
         self.requested_after.is_none_or(|after| freshness.at > after)
     }
 
-    /// What is known of something once `new` was heard of it after `old`; where it `is_same`, an older promise goes on.
+    /// Returns the freshness after a new reply. If the data `is_same`, an older lease remains valid.
     pub fn renewed(&self, old: Option<Freshness>, new: Freshness, is_same: bool) -> Freshness {
         match old.filter(|old| is_same && self.is_leased(*old)) {
             Some(old) => Freshness { at: old.at.max(new.at), leased: true },

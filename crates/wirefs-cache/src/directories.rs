@@ -1,4 +1,4 @@
-//! Whole directories' listings, so that a name that is not there costs nothing either.
+//! Cached listings of whole directories, which also answer lookups of absent names without a request.
 
 mod outdated;
 mod packing;
@@ -12,68 +12,70 @@ use std::sync::Arc;
 use std::time::Duration;
 use wirefs_op::{DirEntry, FileId, Stat, Time};
 
-/// Entries remembered over all directories, at most, and of one, unless it is said otherwise. An entry is about 250 bytes.
+/// The default limit of cached entries over all directories, and of one. An entry takes about 250 bytes.
 const ENTRIES_MAX: usize = 262_144;
 
-/// Own changes of one directory remembered for listings that were asked for before them, at most.
+/// The maximal number of own changes per directory that are recorded for listings requested before them.
 const RECENT_MAX: usize = 4096;
-/// How long they are. INVARIANT: a listing asked for before a change has come back within this time, or its carrier is
-/// lost.
+/// The time for which they are recorded. INVARIANT: a listing that was requested before a change arrives
+/// within this time, or its carrier is lost.
 const RECENT_FOR: Duration = Duration::from_secs(60);
 
-/// Names known singly in a directory that was not listed, at most.
+/// The maximal number of single names cached for a directory without a listing.
 const SINGLE_MAX: usize = 4096;
 
-/// What this client made of a name.
+/// The result of an own change of a name.
 #[derive(Clone, Copy, Debug)]
 struct Own {
     stat: Option<Stat>,
-    /// It was so at some moment since its change was sent: others may have changed it between that and the answer.
+    /// The freshness of the result. Other clients may have changed the name between the request and the
+    /// reply.
     freshness: Freshness,
     answered: Time,
 }
 
-/// This client's changes of one directory of late.
+/// Recent own changes in one directory.
 #[derive(Debug, Default)]
 struct Recent {
     names: BTreeMap<Vec<u8>, Own>,
-    /// Listings asked for before this are not believed: something up to it was left out of `names`.
+    /// Listings requested before this time are not cached: `names` lacks a change up to it.
     complete_since: Time,
     last: Time,
 }
 
-/// What a listing says about a name.
+/// The result of a lookup in the cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CachedLookup {
-    /// It is this.
+    /// A valid entry.
     Entry(Box<CachedEntry>),
-    /// It is not there.
+    /// A valid negative entry: the name does not exist.
     Negative(Freshness),
-    /// Nothing is known that may be believed.
+    /// The cache has no valid information.
     Miss,
 }
 
-/// An entry of a listing.
+/// A cached directory entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CachedEntry {
     /// The object's attributes.
     pub stat: Stat,
-    /// As of when it has this name.
+    /// The freshness of the entry: the name refers to this object.
     pub name: Freshness,
-    /// As of when it has these attributes.
+    /// The freshness of the attributes.
     pub attributes: Freshness,
 }
 
 #[derive(Debug)]
 struct Directory {
-    /// Sorted by name.
+    /// The entries, sorted by name.
     listing: Arc<Vec<DirEntry>>,
-    /// What is known of single names since: what this client added or removed, what was asked for.
+    /// Names that differ from the listing: own changes, and results of single lookups. `None`: a negative
+    /// entry.
     patches: BTreeMap<Vec<u8>, Option<Stat>>,
-    /// As of when the names are known that `singles` does not have. `None`: it was never listed.
+    /// The freshness of all names that are not in `singles`. `None`: the directory was not listed.
     listed: Option<Freshness>,
-    /// The names that are known otherwise: those whose changes were under way then, those that were asked for. `None`: not at all, they
-    /// were taken back.
+    /// The freshness of names with one of their own: changes that were pending during the listing, and single
+    /// lookups. `None`: the name was invalidated.
     singles: BTreeMap<Vec<u8>, Option<Freshness>>,
 }
 
@@ -82,17 +84,17 @@ impl Directory {
         Directory { listing, patches: BTreeMap::new(), listed, singles: BTreeMap::new() }
     }
 
-    /// As of when it is known what `name` is.
+    /// Returns the freshness of one name.
     fn freshness_of(&self, name: &[u8]) -> Option<Freshness> {
         self.singles.get(name).copied().unwrap_or(self.listed)
     }
 
-    /// As of when everything in it is known.
+    /// Returns the freshness of the whole directory.
     fn freshness(&self) -> Option<Freshness> {
         self.singles.values().try_fold(self.listed?, |all, freshness| Some(all.and((*freshness)?)))
     }
 
-    /// Whether a listing known so would say less.
+    /// Returns true if a listing of this freshness would be less useful than the cached one.
     fn is_better_than(&self, new: Freshness, coherency: &Coherency) -> bool {
         match self.listed {
             Some(all) if new.at < all.at => true,
@@ -103,7 +105,7 @@ impl Directory {
         }
     }
 
-    /// It was this as of then, and what the listing says may be older or newer than that.
+    /// Sets a name, independently of the listing, whose data may be older or newer.
     fn put(&mut self, name: &[u8], stat: Option<Stat>, freshness: Freshness) {
         self.patches.insert(name.to_vec(), stat);
         self.date(name, freshness);
@@ -126,7 +128,7 @@ impl Directory {
         self.listing.get(index).map(|entry| &entry.stat)
     }
 
-    /// Puts the single names into the listing.
+    /// Merges the single names into the listing.
     fn merge(&mut self) {
         if self.patches.is_empty() {
             return;
@@ -141,21 +143,22 @@ impl Directory {
     }
 }
 
-/// The listings of all directories.
+/// The cached listings of all directories.
 #[derive(Debug)]
 pub struct DirectoryCache {
     cached: BTreeMap<TreeNodeId, Directory>,
     recent: BTreeMap<TreeNodeId, Recent>,
     outdated: Outdated,
-    /// Names known singly, in directories that were not listed.
+    /// The number of single names in directories without a listing.
     singles: usize,
     entries: usize,
     entries_max: usize,
 }
 
 impl DirectoryCache {
-    /// Remembers a complete listing; hands it back sorted. What this client changed since is put right. It is not remembered when
-    /// that was too much, nor when it alone is over the limit.
+    /// Caches a complete listing and returns it sorted. Own changes since its request are applied to the
+    /// cached copy. The listing is not cached if too many own changes were made, or if it exceeds the limit
+    /// alone.
     pub fn store(
         &mut self,
         dir: TreeNodeId,
@@ -176,7 +179,7 @@ impl DirectoryCache {
         }
         let older = self.cached.get(&dir).is_some_and(|old| old.is_better_than(freshness, coherency));
         if !overtaken && !older && listing.len() <= self.entries_max {
-            self.drop_listing(dir);
+            self.remove_listing(dir);
             self.entries += listing.len();
             self.cached.insert(dir, directory);
             self.shrink(dir);
@@ -184,7 +187,7 @@ impl DirectoryCache {
         listing
     }
 
-    /// What may be believed of `name`.
+    /// Looks up a name.
     pub fn find(&self, dir: TreeNodeId, name: &[u8], coherency: &Coherency) -> CachedLookup {
         let Some(directory) = self.cached.get(&dir) else { return CachedLookup::Miss };
         let Some(freshness) = directory.freshness_of(name).filter(|freshness| coherency.is_valid(*freshness))
@@ -200,17 +203,17 @@ impl DirectoryCache {
         }
     }
 
-    /// As of when attributes are known that an entry of a listing told, which was asked for at `at`.
+    /// Returns the freshness of attributes in a listing that was requested at `at`.
     pub fn attributes_freshness(&self, stat: &Stat, at: Time) -> Freshness {
         Freshness { at, leased: stat.leased && !self.outdated.is_since(stat.id, at) }
     }
 
-    /// What listings asked for before `now` say of the object's attributes is no longer leased.
+    /// Voids the leases on the object's attributes in all listings requested before `now`.
     pub fn outdate(&mut self, id: FileId, now: Time) {
         self.outdated.note(id, now);
     }
 
-    /// The whole listing, if it may be believed, and as of when it is known.
+    /// Returns the whole listing and its freshness, if it is valid.
     pub fn snapshot(
         &mut self,
         dir: TreeNodeId,
@@ -224,23 +227,24 @@ impl DirectoryCache {
         Some((Arc::clone(&directory.listing), freshness))
     }
 
-    /// This client made `name` or changed what it is, by a request sent at `freshness.at` and answered at `now`.
+    /// Records that this client created or changed `name`, by a request sent at `freshness.at` and answered
+    /// at `now`.
     pub fn added(&mut self, dir: TreeNodeId, name: &[u8], stat: &Stat, freshness: Freshness, now: Time) {
         self.patch(dir, name, Own { stat: Some(*stat), freshness, answered: now });
     }
 
-    /// This client removed `name`, by a request sent at `freshness.at` and answered at `now`.
+    /// Records that this client removed `name`, by a request sent at `freshness.at` and answered at `now`.
     pub fn removed(&mut self, dir: TreeNodeId, name: &[u8], freshness: Freshness, now: Time) {
         self.patch(dir, name, Own { stat: None, freshness, answered: now });
     }
 
-    /// An entry's attributes changed by this client's doing, sent at `sent`; the listing, if there is one, is to say so.
+    /// Updates the attributes of an entry in the cached listing, after an own change that was sent at `sent`.
     pub fn touched(&mut self, dir: TreeNodeId, name: &[u8], stat: &Stat, sent: Time) {
         let recent = self.recent.get_mut(&dir).and_then(|recent| recent.names.get_mut(name));
         if let Some(recent) = recent.and_then(|own| own.stat.as_mut()).filter(|recent| recent.id == stat.id) {
             *recent = *stat;
         }
-        // A name that the object was known by before may be gone by now, or another object's.
+        // The object may have lost this name, and another object may have it now.
         if let Some(directory) = self.cached.get_mut(&dir)
             && directory.find(name).is_some_and(|directory| directory.id == stat.id)
         {
@@ -251,7 +255,7 @@ impl DirectoryCache {
         }
     }
 
-    /// The object that this client made as `name` is known by the number `file` from now on.
+    /// Replaces the provisional id of an object that this client created as `name` by its id on the server.
     pub fn identified(&mut self, dir: TreeNodeId, name: &[u8], made: FileId, file: FileId) {
         let recent = self.recent.get_mut(&dir).and_then(|recent| recent.names.get_mut(name));
         if let Some(stat) = recent.and_then(|own| own.stat.as_mut()).filter(|stat| stat.id == made) {
@@ -265,7 +269,8 @@ impl DirectoryCache {
         }
     }
 
-    /// The server said what `name` is; a listing from before is to say so too. Without a listing, what is leased is remembered alone.
+    /// Records the result of a single lookup; `stat` is `None` if the name does not exist. Without a listing,
+    /// only a leased result is cached.
     pub fn record_lookup(
         &mut self,
         dir: TreeNodeId,
@@ -287,18 +292,18 @@ impl DirectoryCache {
         }
         let old = before.and(directory.find(name)).copied();
         let is_same = before.is_some() && old.map(Stat::unleased) == stat.copied().map(Stat::unleased);
-        let is_promised = stat.is_some_and(|stat| stat.leased) && old.is_some_and(|old| !old.leased);
-        // What was recalled of the object since the old entry's time would be passed over by the new one's.
+        let is_newly_leased = stat.is_some_and(|stat| stat.leased) && old.is_some_and(|old| !old.leased);
+        // With the new request time, an attribute recall since the old one would go unnoticed.
         let is_recalled = |old: &Stat| before.is_some_and(|before| self.outdated.is_since(old.id, before.at));
-        let is_taken_back = old.is_some_and(|old| old.leased && is_recalled(&old));
-        if !is_same || is_promised || is_taken_back {
+        let is_stale = old.is_some_and(|old| old.leased && is_recalled(&old));
+        if !is_same || is_newly_leased || is_stale {
             directory.patches.insert(name.to_vec(), stat.copied());
         }
         let singles = directory.single_count();
         directory.date(name, coherency.renewed(before, freshness, is_same));
         self.singles = self.singles + directory.single_count() - singles;
         if directory.listed.is_none() && directory.singles.len() > SINGLE_MAX {
-            self.drop_listing(dir);
+            self.remove_listing(dir);
         }
     }
 
@@ -317,42 +322,43 @@ impl DirectoryCache {
             let singles = directory.single_count();
             directory.put(name, own.stat, own.freshness);
             self.singles = self.singles + directory.single_count() - singles;
-            // A listing patched many times over is cheaper to ask for again.
+            // After many patches, a new listing is cheaper.
             if directory.patches.len() > directory.listing.len() + SINGLE_MAX {
                 if directory.listed.is_some() && directory.singles.values().all(Option::is_some) {
                     let before = directory.listing.len();
                     directory.merge();
                     self.entries = (self.entries + directory.listing.len()).saturating_sub(before);
                 } else {
-                    self.drop_listing(dir);
+                    self.remove_listing(dir);
                 }
             }
         }
     }
 
-    /// Whether the directory is known to have nothing in it, as far as that may be believed.
+    /// Returns true if the cached listing is empty, valid or not.
     pub fn appears_empty(&self, dir: TreeNodeId) -> bool {
         self.cached.get(&dir).is_some_and(|directory| {
-            let is_gone = |entry: &DirEntry| matches!(directory.patches.get(&entry.name), Some(None));
+            let is_removed = |entry: &DirEntry| matches!(directory.patches.get(&entry.name), Some(None));
             directory.listed.is_some()
                 && directory.patches.values().all(Option::is_none)
-                && directory.listing.iter().all(is_gone)
+                && directory.listing.iter().all(is_removed)
         })
     }
 
-    /// Whether this client may have changed what `name` is since `at`: what was asked for then may not know of it.
+    /// Returns true if this client may have changed `name` since `at`, so that a reply to an earlier request
+    /// may be out of date.
     pub fn is_changed_since(&self, dir: TreeNodeId, name: &[u8], at: Time) -> bool {
         self.recent.get(&dir).is_some_and(|recent| {
             at <= recent.complete_since || recent.names.get(name).is_some_and(|own| at <= own.answered)
         })
     }
 
-    /// Whether this client may have changed any name in the directory since `at`.
+    /// Returns true if this client may have changed any name in the directory since `at`.
     pub fn has_changed_since(&self, dir: TreeNodeId, at: Time) -> bool {
         self.recent.get(&dir).is_some_and(|recent| at <= recent.last)
     }
 
-    /// Whether what `name` is was told by an answer to something that was asked for after `at`.
+    /// Returns true if the cached state of `name` was requested after `at`.
     pub fn is_fresher_than(&self, dir: TreeNodeId, name: &[u8], at: Time) -> bool {
         self.cached
             .get(&dir)
@@ -360,16 +366,16 @@ impl DirectoryCache {
             .is_some_and(|freshness| at < freshness.at)
     }
 
-    /// This client changed names in the directory at `at`, and nobody said what they are now.
+    /// Records that this client changed names in the directory at `at`, with unknown results.
     pub fn changed(&mut self, dir: TreeNodeId, at: Time) {
         let recent = self.recent.entry(dir).or_default();
         recent.last = at;
         recent.complete_since = at;
         recent.names.clear();
-        self.drop_listing(dir);
+        self.remove_listing(dir);
     }
 
-    /// What `name` is was taken back.
+    /// Invalidates one name.
     pub fn invalidate_name(&mut self, dir: TreeNodeId, name: &[u8]) {
         if let Some(own) = self.recent.get_mut(&dir).and_then(|recent| recent.names.get_mut(name)) {
             own.freshness.leased = false;
@@ -382,22 +388,22 @@ impl DirectoryCache {
                 None => directory.singles.remove(name),
             };
             self.singles = self.singles + directory.single_count() - singles;
-            // Much of it is to be asked for again: as a whole then.
+            // With many invalid names, a new listing is cheaper.
             if directory.singles.len() > directory.listing.len() / 2 + SINGLE_MAX {
-                self.drop_listing(dir);
+                self.remove_listing(dir);
             }
         }
     }
 
-    /// No longer believes what is known of a directory's names.
+    /// Invalidates all names in a directory.
     pub fn invalidate(&mut self, dir: TreeNodeId) {
         for own in self.recent.get_mut(&dir).into_iter().flat_map(|recent| recent.names.values_mut()) {
             own.freshness.leased = false;
         }
-        self.drop_listing(dir);
+        self.remove_listing(dir);
     }
 
-    /// No longer believes what is known of any directory's names.
+    /// Invalidates all names in all directories.
     pub fn invalidate_all(&mut self) {
         for own in self.recent.values_mut().flat_map(|recent| recent.names.values_mut()) {
             own.freshness.leased = false;
@@ -406,42 +412,43 @@ impl DirectoryCache {
         (self.entries, self.singles) = (0, 0);
     }
 
-    /// Whether the listing may be believed.
+    /// Returns true if the whole listing is valid.
     pub fn is_fresh(&self, dir: TreeNodeId, coherency: &Coherency) -> bool {
         let freshness = self.cached.get(&dir).and_then(Directory::freshness);
         freshness.is_some_and(|freshness| coherency.is_valid(freshness))
     }
 
-    /// How long the listing is, in entries, and as of when it is known.
+    /// Returns the number of entries in the listing, and its freshness.
     pub fn extent(&self, dir: TreeNodeId) -> Option<(usize, Freshness)> {
         let directory = self.cached.get(&dir)?;
         Some((directory.listing.len(), directory.freshness()?))
     }
 
-    /// How many entries are in listings that are leased.
+    /// Returns the number of entries in leased listings.
     pub fn leased(&self, coherency: &Coherency) -> usize {
         let is_leased =
             |directory: &&Directory| directory.listed.is_some_and(|freshness| coherency.is_leased(freshness));
         self.cached.values().filter(is_leased).map(|directory| directory.listing.len()).sum()
     }
 
-    /// Drops what can no longer be believed, and what is known of directories that nobody asks for any more.
-    pub fn expire(&mut self, coherency: &Coherency, is_there: impl Fn(TreeNodeId) -> bool) {
-        let may_count =
+    /// Removes data that can no longer become valid, and data of directories for which `exists` returns
+    /// false.
+    pub fn expire(&mut self, coherency: &Coherency, exists: impl Fn(TreeNodeId) -> bool) {
+        let may_be_valid =
             |freshness: Freshness| coherency.is_leased(freshness) || coherency.is_valid(freshness);
-        let is_of_use = |directory: &Directory| match directory.listed {
-            Some(freshness) => may_count(freshness),
-            None => directory.singles.values().flatten().any(|freshness| may_count(*freshness)),
+        let is_useful = |directory: &Directory| match directory.listed {
+            Some(freshness) => may_be_valid(freshness),
+            None => directory.singles.values().flatten().any(|freshness| may_be_valid(*freshness)),
         };
-        let old = self.cached.iter().filter(|(dir, directory)| !is_there(**dir) || !is_of_use(directory));
+        let old = self.cached.iter().filter(|(dir, directory)| !exists(**dir) || !is_useful(directory));
         let old: Vec<TreeNodeId> = old.map(|(dir, _)| *dir).collect();
         for dir in old {
-            self.drop_listing(dir);
+            self.remove_listing(dir);
         }
         self.recent.retain(|_, recent| coherency.now < recent.last + RECENT_FOR);
     }
 
-    fn drop_listing(&mut self, dir: TreeNodeId) {
+    fn remove_listing(&mut self, dir: TreeNodeId) {
         if let Some(directory) = self.cached.remove(&dir) {
             self.entries = self.entries.saturating_sub(directory.listing.len());
             self.singles = self.singles.saturating_sub(directory.single_count());
@@ -453,7 +460,7 @@ impl DirectoryCache {
             let others = self.cached.iter().filter(|(dir, _)| **dir != keep);
             let oldest = others.min_by_key(|(_, directory)| directory.listed.map(|freshness| freshness.at));
             let Some(oldest) = oldest.map(|(dir, _)| *dir) else { return };
-            self.drop_listing(oldest);
+            self.remove_listing(oldest);
         }
     }
 }

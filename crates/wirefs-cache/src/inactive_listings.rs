@@ -1,8 +1,8 @@
-//! Listings that nobody uses at the moment, packed: those of directories that the kernel forgot, and those from before a
-//! restart.
+//! The inactive list: packed listings of directories that are not in use, either released by the kernel or
+//! loaded from the disk cache.
 //!
-//! They are packed as a stream of a subtree carries them, which takes 30 to 50 bytes for an entry instead of 250, and goes to
-//! disk as it is.
+//! The format is that of a subtree stream (Tfind): 30 to 50 bytes per entry instead of 250. The disk cache
+//! stores it unchanged.
 
 use crate::coherency::{Coherency, Freshness};
 use bytes::Bytes;
@@ -10,26 +10,27 @@ use std::collections::{BTreeMap, VecDeque};
 use wirefs_op::find_listing::{FindDirectory, FindReader, FindRecord, FindWriter};
 use wirefs_op::{DirEntry, FileId, Stat, Time, TreePath};
 
-/// Packed bytes, at most: two million entries or so.
+/// The limit of packed bytes: about two million entries.
 pub const INACTIVE_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// What one listing costs beyond its packed bytes, in bytes.
+/// The overhead of one listing beyond its packed bytes, in bytes.
 const LISTING_OVERHEAD_BYTES: usize = 160;
-/// Names that were taken back singly, of one listing, at most; past it the listing goes.
+/// The maximal number of invalidated names per listing; above it, the listing is removed.
 const INVALIDATED_MAX: usize = 64;
 
-/// What is known of a directory's names, packed.
+/// The packed names of one directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PackedListing {
     data: Bytes,
     at: Time,
-    /// Names that were taken back since.
+    /// Names that were invalidated since.
     invalidated: Vec<Vec<u8>>,
-    /// Tells this one from an earlier one of the same directory.
+    /// Distinguishes this listing from an earlier one of the same directory.
     serial: u64,
 }
 
 impl PackedListing {
-    /// Packs names that are leased and were asked for at `at`; `stat` is the directory's. `is_complete`: it has no others.
+    /// Packs leased names that were requested at `at`; `stat` is the directory's. `is_complete`: the
+    /// directory has no other names.
     pub fn new<'a>(
         stat: &Stat,
         entries: impl Iterator<Item = (&'a [u8], Stat)>,
@@ -48,27 +49,27 @@ impl PackedListing {
         PackedListing { data: writer.finish(), at, invalidated: Vec::new(), serial: 0 }
     }
 
-    /// Takes one that was packed before.
+    /// Wraps bytes from an earlier [`into_data`](Self::into_data).
     pub fn from_data(data: Bytes, at: Time) -> PackedListing {
         PackedListing { data, at, invalidated: Vec::new(), serial: 0 }
     }
 
-    /// The packed bytes, to be kept elsewhere; none where single names were taken back.
+    /// Returns the packed bytes for the disk cache; `None` if names were invalidated.
     pub fn into_data(self) -> Option<Bytes> {
         self.invalidated.is_empty().then_some(self.data)
     }
 
-    /// As of when it is known.
+    /// Returns the freshness of the listing.
     pub fn freshness(&self) -> Freshness {
         Freshness { at: self.at, leased: true }
     }
 
-    /// The names that were taken back.
+    /// Returns the invalidated names.
     pub fn invalidated(&self) -> &[Vec<u8>] {
         &self.invalidated
     }
 
-    /// The entries, and whether they are all; none when the bytes are not what was packed.
+    /// Returns the entries, and whether they are complete; `None` if the bytes are not a packed listing.
     pub fn unpack(&self) -> Option<(Vec<DirEntry>, bool)> {
         let mut records = FindReader::new(self.data.clone());
         let Some(Ok(FindRecord::Directory(directory))) = records.next() else { return None };
@@ -79,14 +80,14 @@ impl PackedListing {
         Some((records.map(entry).collect::<Option<_>>()?, directory.ends))
     }
 
-    /// Whether it has all entries, none of which was taken back.
+    /// Returns true if the listing is complete and no name was invalidated.
     fn is_whole(&self) -> bool {
         let first = FindReader::new(self.data.clone()).next();
         self.invalidated.is_empty()
             && matches!(first, Some(Ok(FindRecord::Directory(directory))) if directory.ends)
     }
 
-    /// Bytes that it takes.
+    /// Returns the memory of the listing in bytes.
     pub(crate) fn cost(&self) -> usize {
         self.data.len() + LISTING_OVERHEAD_BYTES
     }
@@ -94,11 +95,12 @@ impl PackedListing {
 
 /// Packed listings by directory.
 ///
-/// INVARIANT: all are leased, and what was recalled of them since is known in `invalidated` or by who unpacks them.
+/// INVARIANT: all are leased. Recalls since packing are in `invalidated`, or the caller that unpacks a
+/// listing applies them.
 #[derive(Debug)]
 pub struct InactiveListings {
     listings: BTreeMap<FileId, PackedListing>,
-    /// The oldest first; some may be gone.
+    /// Oldest first; may contain removed listings.
     order: VecDeque<(FileId, u64)>,
     bytes: usize,
     bytes_max: usize,
@@ -112,12 +114,12 @@ impl Default for InactiveListings {
 }
 
 impl InactiveListings {
-    /// A shelf for so many bytes.
+    /// Creates a list for at most `bytes_max` bytes.
     pub fn with_limit(bytes_max: usize) -> InactiveListings {
         InactiveListings { listings: BTreeMap::new(), order: VecDeque::new(), bytes: 0, bytes_max, serial: 0 }
     }
 
-    /// Puts a listing there; the oldest ones make room.
+    /// Inserts a listing; evicts the oldest ones above the limit.
     pub fn put(&mut self, dir: FileId, mut packed: PackedListing) {
         self.take(dir);
         self.serial += 1;
@@ -143,21 +145,21 @@ impl InactiveListings {
         self.listings.get(&dir).is_some_and(|packed| packed.serial == serial)
     }
 
-    /// Takes a listing off.
+    /// Removes and returns a listing.
     pub fn take(&mut self, dir: FileId) -> Option<PackedListing> {
         let packed = self.listings.remove(&dir)?;
         self.bytes -= packed.cost();
         Some(packed)
     }
 
-    /// Whether all of a directory's names are there, and may be believed.
+    /// Returns true if the complete and valid listing of a directory is present.
     pub fn has_whole(&self, dir: FileId, coherency: &Coherency) -> bool {
         self.listings
             .get(&dir)
             .is_some_and(|packed| coherency.is_valid(packed.freshness()) && packed.is_whole())
     }
 
-    /// A name in a directory was taken back.
+    /// Invalidates a name in a directory.
     pub fn invalidate_name(&mut self, dir: FileId, name: &[u8]) {
         let Some(packed) = self.listings.get_mut(&dir) else { return };
         packed.invalidated.push(name.to_vec());
@@ -166,24 +168,24 @@ impl InactiveListings {
         }
     }
 
-    /// Takes off all, in the order of directories' ids.
+    /// Removes and returns all listings, ordered by directory id.
     pub fn drain(&mut self) -> impl Iterator<Item = (FileId, PackedListing)> + use<> {
         self.order.clear();
         self.bytes = 0;
         std::mem::take(&mut self.listings).into_iter()
     }
 
-    /// Whether there is none.
+    /// Returns true if the list is empty.
     pub fn is_empty(&self) -> bool {
         self.listings.is_empty()
     }
 
-    /// How many listings there are.
+    /// Returns the number of listings.
     pub fn len(&self) -> usize {
         self.listings.len()
     }
 
-    /// Bytes that they take.
+    /// Returns their size in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }

@@ -1,11 +1,11 @@
-//! What a client remembers of a tree: names, attributes, listings, data; and how long it believes them.
+//! The cache of a client: names, attributes, listings and file data, and the rules for their validity.
 //!
-//! *Holds*: nothing is believed longer than the mode says; a reply that was asked for before a local change never
-//! undoes what that change taught; every table is bounded or bounded by what the kernel holds.
+//! *Holds*: no data is used longer than the mode allows. A reply to a request sent before a local change
+//! never reverts that change. Every table has a limit, or is limited by the kernel's own cache.
 //!
-//! *Never*: clocks, files, sockets, threads; it does not know the messages either, only the values in them.
+//! *Never*: clocks, files, sockets, threads; messages, as opposed to the values in them.
 //!
-//! *Proved by*: unit tests and properties beside each module.
+//! *Proved by*: unit tests and property tests beside each module.
 
 pub mod coherency;
 pub mod directories;

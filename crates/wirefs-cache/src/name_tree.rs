@@ -1,4 +1,4 @@
-//! The nodes that the kernel knows: identity, attributes, and where each is in the tree.
+//! The name tree: identity, attributes and names of the inodes that the kernel holds.
 
 mod dentries;
 mod evicted;
@@ -13,34 +13,34 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use wirefs_op::{FileId, Stat, Time};
 
-/// A file as the front end names it. 1 is the root; numbers are never reused while the mount lives.
+/// The local id of an inode, as in FUSE's `nodeid`. 1 is the root; ids are never reused during a mount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TreeNodeId(pub u64);
 
 /// The root of the mount.
 pub const ROOT: TreeNodeId = TreeNodeId(1);
 
-/// One object.
+/// One inode.
 #[derive(Clone, Debug)]
 pub struct TreeNode {
-    /// Its attributes as last heard of.
+    /// The cached attributes.
     pub stat: Stat,
-    /// As of when they are known. `None`: they may not be believed any more.
+    /// The freshness of the attributes; `None`: invalidated.
     pub freshness: Option<Freshness>,
-    /// When this client last changed the object: replies that were asked for before do not count.
+    /// The time of the last own change of the object: replies to earlier requests are ignored.
     pub changed_at: Time,
-    /// When it was last heard of: what was under way then may be older.
+    /// The time of the last reply about the object: replies to requests that were pending then may be older.
     pub observed_at: Time,
-    /// Replies to own changes that were sent before do not count: a later one was taken in, or a lock granted.
+    /// Replies to own changes sent before this time are ignored, after a later reply or a granted lock.
     effect_at: Time,
-    /// The kernel has used it since it was last told of it: it is there, and no answer is on its way that could bring it.
+    /// The kernel has used the node since the last answer that named it, so no such answer is in transit.
     is_used: bool,
-    /// How many lookups the kernel holds.
+    /// The number of lookups that the kernel holds (`nlookup` in FUSE).
     lookups: u64,
-    /// What else holds it: open handles, requests under way.
+    /// The number of other references: open handles, pending requests.
     holds: u32,
     links: BTreeSet<(TreeNodeId, Vec<u8>)>,
-    /// The name that it was last seen by: of several, others may be gone at the server.
+    /// The name seen last. Of several hard links, others may have been removed on the server.
     latest: Option<(TreeNodeId, Vec<u8>)>,
 }
 
@@ -60,22 +60,23 @@ impl TreeNode {
         }
     }
 
-    /// Whether the attributes may be believed.
+    /// Returns true if the attributes are valid.
     pub fn is_fresh(&self, coherency: &Coherency) -> bool {
         self.freshness.is_some_and(|freshness| coherency.is_valid(freshness))
     }
 
-    /// Whether the kernel may hold it.
+    /// Returns true if the kernel may hold the node.
     pub fn is_held_by_kernel(&self) -> bool {
         self.lookups > 0
     }
 
-    /// Whether the kernel does not hold it any more once it has given back `count` lookups.
+    /// Returns true if forgetting `count` lookups releases the node in the kernel.
     pub fn is_last_lookup(&self, count: u64) -> bool {
         self.lookups <= count
     }
 
-    /// Whether the kernel has used it since it was last told of it anew: it knows it for certain.
+    /// Returns true if the kernel has used the node since the last answer that named it, so that the kernel
+    /// certainly holds it.
     pub fn is_used(&self) -> bool {
         self.is_used
     }
@@ -84,13 +85,13 @@ impl TreeNode {
         self.latest.as_ref().or_else(|| self.links.first())
     }
 
-    /// Whether it has a name that we know of.
+    /// Returns true if the node has a cached name.
     pub fn is_named(&self) -> bool {
         !self.links.is_empty()
     }
 }
 
-/// All nodes, by number, by identity and by name.
+/// All nodes, indexed by local id, by object and by name.
 #[derive(Debug)]
 pub struct NameTree {
     nodes: BTreeMap<TreeNodeId, TreeNode>,
@@ -98,15 +99,15 @@ pub struct NameTree {
     by_name: BTreeMap<TreeNodeId, BTreeMap<Vec<u8>, TreeNodeId>>,
     evicted: EvictedNodes,
     negative: NegativeEntries,
-    /// When this client last changed anything.
+    /// The time of the last own change of any object.
     changed_at: Time,
     next: u64,
-    /// Bytes of all names in `by_name`.
+    /// The total length of the names in `by_name`, in bytes.
     name_bytes: usize,
 }
 
 impl NameTree {
-    /// Starts with the root.
+    /// Creates a tree with the root alone.
     pub fn new(root: Stat, freshness: Freshness) -> NameTree {
         let node = TreeNode { lookups: 1, is_used: true, ..TreeNode::new(root, freshness) };
         NameTree {
@@ -121,35 +122,36 @@ impl NameTree {
         }
     }
 
-    /// The node with this number.
+    /// Returns a node.
     pub fn node(&self, id: TreeNodeId) -> Option<&TreeNode> {
         self.nodes.get(&id)
     }
 
-    /// The node with this number, to change.
+    /// Returns a node for modification.
     pub fn node_mut(&mut self, id: TreeNodeId) -> Option<&mut TreeNode> {
         self.nodes.get_mut(&id)
     }
 
-    /// How many nodes there are.
+    /// Returns the number of nodes.
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Whether there are none; never, since there is a root.
+    /// Returns true if there is no node; never the case, since the root always exists.
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
 
-    /// The node that this object is, if it has one.
+    /// Returns the node of an object.
     pub fn of_file(&self, file: FileId) -> Option<TreeNodeId> {
         self.by_file.get(&file).copied()
     }
 
-    /// Takes in attributes that are known so; makes the node when it is new. Tells whether they count: those asked for before an
-    /// own change or before what is known do not.
+    /// Updates the attributes of an object; creates its node if needed. Returns the node, and whether the
+    /// attributes were accepted: attributes requested before an own change, or older than the cached ones,
+    /// are not.
     ///
-    /// A new node lives until [`NameTree::forget`] or [`NameTree::release`] finds nothing holding it.
+    /// A new node lives until [`NameTree::forget`] or [`NameTree::release`] drops its last reference.
     pub fn learn(&mut self, stat: &Stat, freshness: Freshness, coherency: &Coherency) -> (TreeNodeId, bool) {
         if let Some(id) = self.of_file(stat.id)
             && let Some(node) = self.nodes.get_mut(&id)
@@ -176,8 +178,8 @@ impl NameTree {
         (id, counts)
     }
 
-    /// Takes in the attributes that a change made by this client left behind. The change was sent at `freshness.at` and its
-    /// reply came at `now`; in between, the server may have answered others from before it.
+    /// Updates the attributes after an own change. The change was sent at `freshness.at` and its reply
+    /// arrived at `now`; the server may have answered other requests in between.
     pub fn changed(&mut self, id: TreeNodeId, stat: Option<&Stat>, freshness: Freshness, now: Time) {
         if let Some(node) = self.nodes.get_mut(&id)
             && now >= node.changed_at
@@ -194,7 +196,7 @@ impl NameTree {
         }
     }
 
-    /// This client is about to change the node: what was asked for before does not count.
+    /// Records that this client is about to change the object: replies to earlier requests are ignored.
     pub fn changing(&mut self, id: TreeNodeId, now: Time) {
         if let Some(node) = self.nodes.get_mut(&id) {
             node.changed_at = now;
@@ -202,8 +204,9 @@ impl NameTree {
         }
     }
 
-    /// The server granted a lock on the object: of all that was asked for before, only the attributes that came with the grant count, and
-    /// those only if this client did not change the object after it asked for the lock. Returns whether they count.
+    /// Records a granted lock on the object. Of all earlier requests, only the attributes in the grant count,
+    /// and only if this client did not change the object after it requested the lock. Returns whether they
+    /// count.
     pub fn locked(&mut self, id: TreeNodeId, granted: Option<(&Stat, Freshness)>, now: Time) -> bool {
         let Some(node) = self.nodes.get_mut(&id) else { return false };
         let granted = granted.filter(|(_, freshness)| freshness.at >= node.changed_at);
@@ -216,19 +219,19 @@ impl NameTree {
         granted.is_some()
     }
 
-    /// Whether the reply to an own change of the object that was sent at `at` comes too late to say what the object is.
+    /// Returns true if the reply to an own change sent at `at` is too late to describe the object.
     pub fn is_overtaken(&self, id: TreeNodeId, at: Time) -> bool {
         self.nodes.get(&id).is_some_and(|node| at < node.effect_at)
     }
 
-    /// No longer believes the node's attributes.
+    /// Invalidates the attributes of a node.
     pub fn invalidate(&mut self, id: TreeNodeId) {
         if let Some(node) = self.nodes.get_mut(&id) {
             node.freshness = None;
         }
     }
 
-    /// No longer believes the attributes of an object, whether it has a node or not.
+    /// Invalidates the attributes of an object, whether or not it has a node.
     pub fn invalidate_file(&mut self, file: FileId) {
         self.evicted.invalidate(file);
         if let Some(id) = self.of_file(file) {
@@ -236,13 +239,13 @@ impl NameTree {
         }
     }
 
-    /// No longer believes the attributes of any object that has no node: one of them was taken back, and nobody says which.
+    /// Invalidates the attributes of all evicted nodes, when it is unknown which object was recalled.
     pub fn invalidate_evicted(&mut self, now: Time) {
         self.evicted.invalidate_all(now);
     }
 
-    /// The object's attributes as this client's own changes left them, where it changed them since `at`: what was asked for then may
-    /// not know of that. `None` within: nobody knows them.
+    /// Returns the attributes that own changes since `at` left, if there were any: a reply to a request sent
+    /// at `at` may lack them. The inner `None`: the attributes are unknown.
     pub fn changed_since(&self, file: FileId, at: Time) -> Option<Option<(Stat, Freshness)>> {
         if at > self.changed_at {
             return None;
@@ -253,24 +256,24 @@ impl NameTree {
         }
     }
 
-    /// Whether this client changed anything since `at`.
+    /// Returns true if this client changed any object since `at`.
     pub fn is_changed_since(&self, at: Time) -> bool {
         at <= self.changed_at
     }
 
-    /// The kernel made use of the node: what told it of the node has arrived there.
+    /// Records that the kernel used the node: the answer that named it has arrived.
     pub fn used(&mut self, id: TreeNodeId) {
         if let Some(node) = self.nodes.get_mut(&id) {
             node.is_used = true;
         }
     }
 
-    /// All nodes that the kernel may hold.
+    /// Returns the nodes that the kernel may hold.
     pub fn held_by_kernel(&self) -> impl Iterator<Item = TreeNodeId> {
         self.nodes.iter().filter(|(_, node)| node.is_held_by_kernel()).map(|(id, _)| *id)
     }
 
-    /// The nodes from there on, by age, that the kernel holds and nothing else does: files of all kinds, no directories.
+    /// Returns the nodes in a range of ids that only the kernel holds, without directories.
     pub fn idle_files(
         &self,
         from: (Bound<TreeNodeId>, Bound<TreeNodeId>),
@@ -281,45 +284,46 @@ impl NameTree {
         self.nodes.range(from).filter(move |(_, node)| is_idle(node)).map(|(id, _)| *id)
     }
 
-    /// The names in `parent` that the kernel may hold as something that is there.
+    /// Returns the names in `parent` that the kernel may have cached as existing.
     pub fn kernel_names(&self, parent: TreeNodeId) -> impl Iterator<Item = &[u8]> {
         let names = self.by_name.get(&parent).into_iter().flatten();
         let is_held = |node: &TreeNodeId| self.nodes.get(node).is_some_and(TreeNode::is_held_by_kernel);
         names.filter(move |(_, node)| is_held(node)).map(|(name, _)| name.as_slice())
     }
 
-    /// No more than `most` names are noted from now on of which the kernel is told for ever that they are not there.
-    pub fn limit_negatives(&mut self, most: usize) {
-        self.negative.limit(most);
+    /// Limits the number of negative entries that the kernel may cache without a timeout.
+    pub fn limit_negatives(&mut self, max: usize) {
+        self.negative.limit(max);
     }
 
-    /// Notes that the kernel is to be told for ever that `name` is not in `parent`; false when that would be too much to
-    /// remember.
+    /// Records that the kernel gets a negative entry for `name` in `parent` without a timeout. Returns false
+    /// if the limit is reached.
     pub fn add_negative(&mut self, parent: TreeNodeId, name: &[u8]) -> bool {
         self.negative.insert(parent, name)
     }
 
-    /// Whether the kernel may hold that `name` is not in `parent`; it will be told to forget it.
+    /// Removes the record of a negative entry. Returns true if the kernel may have it; the caller then
+    /// invalidates it.
     pub fn remove_negative(&mut self, parent: TreeNodeId, name: &[u8]) -> bool {
         self.negative.remove(parent, name)
     }
 
-    /// The names of which the kernel may hold that they are not in `parent`; it will be told to forget them.
+    /// Removes and returns the negative entries of a directory; the caller invalidates them in the kernel.
     pub fn remove_negatives(&mut self, parent: TreeNodeId) -> BTreeSet<Vec<u8>> {
         self.negative.remove_all(parent)
     }
 
-    /// The directories of which the kernel may hold that names are not in them.
+    /// Returns the directories with negative entries in the kernel.
     pub fn directories_with_negatives(&self) -> Vec<TreeNodeId> {
         self.negative.directories()
     }
 
-    /// Lets time pass.
+    /// Advances the clock: removes records of evicted nodes that are no longer needed.
     pub fn expire(&mut self, now: Time) {
         self.evicted.expire(now);
     }
 
-    /// How many nodes' attributes are leased.
+    /// Returns the number of nodes with leased attributes.
     pub fn leased(&self, coherency: &Coherency) -> usize {
         self.nodes
             .values()
@@ -327,7 +331,7 @@ impl NameTree {
             .count()
     }
 
-    /// Counts a lookup that the kernel was told.
+    /// Counts a lookup that was returned to the kernel.
     pub fn count_lookup(&mut self, id: TreeNodeId) {
         if let Some(node) = self.nodes.get_mut(&id) {
             node.lookups += 1;
@@ -335,24 +339,24 @@ impl NameTree {
         }
     }
 
-    /// The kernel gives back `count` lookups.
+    /// Drops `count` lookups of the kernel (`FUSE_FORGET`).
     pub fn forget(&mut self, id: TreeNodeId, count: u64) {
         if let Some(node) = self.nodes.get_mut(&id) {
             node.lookups = node.lookups.saturating_sub(count);
-            // The kernel let it go, and an answer that brings it back is on its way.
+            // The kernel released the node, but an answer that names it again may be in transit.
             node.is_used = false;
         }
         self.evict_if_unused(id);
     }
 
-    /// Keeps the node alive until [`NameTree::release`].
+    /// Adds a reference until [`NameTree::release`].
     pub fn hold(&mut self, id: TreeNodeId) {
         if let Some(node) = self.nodes.get_mut(&id) {
             node.holds += 1;
         }
     }
 
-    /// Ends a hold.
+    /// Drops a reference.
     pub fn release(&mut self, id: TreeNodeId) {
         if let Some(node) = self.nodes.get_mut(&id) {
             node.holds = node.holds.saturating_sub(1);
@@ -360,7 +364,7 @@ impl NameTree {
         self.evict_if_unused(id);
     }
 
-    /// Drops a node that nothing holds, such as one just learned for a lookup that nobody waits for any more.
+    /// Evicts a node without references, such as a new one for a canceled lookup.
     pub fn evict_if_unused(&mut self, id: TreeNodeId) {
         let free = self.nodes.get(&id).is_some_and(|node| node.lookups == 0 && node.holds == 0);
         if !free || id == ROOT {
@@ -373,8 +377,8 @@ impl NameTree {
             self.evicted.note(&node);
             self.negative.remove_all(id);
             for (parent, name) in node.links {
-                let gone = Self::drop_name(&mut self.by_name, parent, &name);
-                self.name_bytes -= gone.map_or(0, |_| name.len());
+                let removed = Self::remove_name(&mut self.by_name, parent, &name);
+                self.name_bytes -= removed.map_or(0, |_| name.len());
             }
         }
     }

@@ -1,19 +1,20 @@
-//! The bytes of one file that are known, in pieces that are shared; only what is left of a large one is copied.
+//! The cached bytes of one file, in shared buffers.
 
 use bytes::{Bytes, BytesMut};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Known byte ranges of one file.
+/// Cached byte ranges of one file.
 ///
-/// INVARIANT: pieces are not empty and do not overlap.
+/// INVARIANT: parts are not empty and do not overlap.
 #[derive(Clone, Debug, Default)]
 pub struct CachedRanges {
     parts: BTreeMap<u64, SharedBytes>,
     bytes: usize,
 }
 
-/// Shared bytes, and how many bytes they were cut from. All of those stay in memory as long as one of them is shared.
+/// A slice of a shared buffer, and the size of the buffer. The whole buffer stays in memory while a slice of
+/// it is shared.
 #[derive(Clone, Debug)]
 struct SharedBytes {
     data: Bytes,
@@ -25,7 +26,8 @@ impl SharedBytes {
         SharedBytes { whole: data.len(), data }
     }
 
-    /// A part: less than half of the whole is copied, so that what is known holds at most twice as much memory.
+    /// Returns a part. A part of less than half of the buffer is copied, so that cached data holds at most
+    /// twice its size in memory.
     fn part(&self, range: Range<usize>) -> SharedBytes {
         let data = self.data.slice(range);
         if 2 * data.len() < self.whole {
@@ -45,12 +47,12 @@ fn end_of(start: u64, shared: &SharedBytes) -> u64 {
 }
 
 impl CachedRanges {
-    /// Bytes held.
+    /// Returns the number of cached bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Takes in bytes; they replace what was known there.
+    /// Inserts bytes, which replace cached ones.
     pub fn insert(&mut self, offset: u64, data: Bytes) {
         if data.is_empty() {
             return;
@@ -60,7 +62,7 @@ impl CachedRanges {
         self.parts.insert(offset, SharedBytes::new(data));
     }
 
-    /// Takes in bytes where nothing was known; what was known stays.
+    /// Inserts bytes only where none are cached.
     pub fn insert_missing(&mut self, offset: u64, data: &Bytes) {
         let end = offset + data.len() as u64;
         let whole = SharedBytes::new(data.clone());
@@ -73,7 +75,7 @@ impl CachedRanges {
         }
     }
 
-    /// Forgets `start..end`.
+    /// Removes `start..end`.
     pub fn remove(&mut self, start: u64, end: u64) {
         if start >= end {
             return;
@@ -110,21 +112,22 @@ impl CachedRanges {
         Some(shared)
     }
 
-    /// Forgets all from `size` on.
+    /// Removes all bytes from `size` on.
     pub fn truncate(&mut self, size: u64) {
         self.remove(size, u64::MAX);
     }
 
-    /// Forgets all.
+    /// Removes all bytes.
     pub fn clear(&mut self) {
         self.parts.clear();
         self.bytes = 0;
     }
 
-    /// Where the known bytes that include `offset` end, `limit` at most; `offset` itself when it is unknown.
+    /// Returns the end of the contiguous cached bytes from `offset` on, at most `limit`; `offset` itself if
+    /// it is not cached.
     ///
     /// # Cost
-    /// The pieces between `offset` and `limit`, not those of the whole file.
+    /// Proportional to the parts between `offset` and `limit`, not those of the whole file.
     pub fn cached_to(&self, offset: u64, limit: u64) -> u64 {
         let mut end = offset;
         let first = self.parts.range(..=offset).next_back();
@@ -137,12 +140,12 @@ impl CachedRanges {
         end.min(limit.max(offset))
     }
 
-    /// Where known bytes begin and end; stretches may follow each other without a gap.
+    /// Returns the start and end of each part; parts may be adjacent.
     pub fn extents(&self) -> impl Iterator<Item = (u64, u64)> {
         self.parts.iter().map(|(at, shared)| (*at, end_of(*at, shared)))
     }
 
-    /// `start..end`, if all of it is known. Shares one piece, copies when it takes several.
+    /// Returns `start..end`, if all of it is cached. Shares the buffer if one part has it all, else copies.
     pub fn read(&self, start: u64, end: u64) -> Option<Bytes> {
         if start >= end {
             return Some(Bytes::new());
@@ -163,7 +166,7 @@ impl CachedRanges {
         Some(whole.freeze())
     }
 
-    /// The first unknown stretch of `start..end`.
+    /// Returns the first gap in `start..end`.
     pub fn first_gap(&self, start: u64, end: u64) -> Option<(u64, u64)> {
         let from = self.cached_to(start, end);
         if from >= end {

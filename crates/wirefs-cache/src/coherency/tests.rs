@@ -14,17 +14,17 @@ fn at(now: u64) -> Coherency {
 }
 
 #[test]
-fn a_window_ends_so_long_after_the_question() {
+fn a_window_is_counted_from_the_request() {
     let coherency = |now| Coherency::within(Time(now), WINDOW);
     assert!(coherency(149).is_valid(Freshness::since(Time(50))));
     assert_eq!(coherency(149).ttl(Freshness::since(Time(50))), Duration::from_nanos(1));
     assert!(!coherency(150).is_valid(Freshness::since(Time(50))));
     assert_eq!(coherency(200).ttl(Freshness::since(Time(50))), Duration::ZERO);
-    assert!(!coherency(200).is_valid(LEASED), "nobody asked for leases");
+    assert!(!coherency(200).is_valid(LEASED), "leases were not requested");
 }
 
 #[test]
-fn what_is_leased_is_believed_for_ever_while_leases_are_valid() {
+fn leased_data_is_valid_while_leases_are_valid() {
     assert!(at(1_000_000).is_valid(LEASED));
     assert_eq!(at(1_000_000).ttl(LEASED), FOREVER);
     let suspended = Coherency { leases_valid: false, ..at(60) };
@@ -35,14 +35,14 @@ fn what_is_leased_is_believed_for_ever_while_leases_are_valid() {
 }
 
 #[test]
-fn what_was_asked_for_before_everything_was_taken_back_is_not_leased() {
+fn data_requested_before_a_recall_of_everything_is_not_leased() {
     let after = Coherency { leased_since: Some(Time(50)), ..at(60) };
     assert!(!after.is_leased(LEASED));
     assert!(after.is_leased(Freshness { at: Time(51), leased: true }));
 }
 
 #[test]
-fn a_promise_goes_on_while_what_is_heard_stays_the_same() {
+fn a_lease_remains_while_replies_stay_the_same() {
     let new = Freshness::since(Time(70));
     assert_eq!(at(80).renewed(Some(LEASED), new, true), Freshness { at: Time(70), leased: true });
     assert_eq!(at(80).renewed(Some(LEASED), new, false), new);
@@ -52,7 +52,7 @@ fn a_promise_goes_on_while_what_is_heard_stays_the_same() {
 }
 
 #[test]
-fn of_two_things_together_the_weaker_counts() {
+fn two_freshnesses_combine_to_the_weaker() {
     let both = LEASED.and(Freshness { at: Time(20), leased: true });
     assert_eq!(both, Freshness { at: Time(20), leased: true });
     assert_eq!(LEASED.and(Freshness::since(Time(90))), Freshness::since(Time(50)));
@@ -60,7 +60,7 @@ fn of_two_things_together_the_weaker_counts() {
 
 // S-155
 #[test]
-fn after_a_lock_by_a_name_only_what_is_asked_for_later_counts_within_the_window() {
+fn after_a_lock_file_only_data_requested_later_is_valid_within_the_window() {
     let locked = Coherency { requested_after: Some(Time(120)), ..Coherency::within(Time(140), WINDOW) };
     for (at, counts) in [(119, false), (120, false), (121, true)] {
         let freshness = Freshness::since(Time(at));
@@ -68,5 +68,5 @@ fn after_a_lock_by_a_name_only_what_is_asked_for_later_counts_within_the_window(
         assert_eq!(locked.ttl(freshness).is_zero(), !counts, "{at}");
     }
     let leased = Coherency { requested_after: Some(Time(120)), ..at(140) };
-    assert!(leased.is_valid(LEASED), "the server recalls what changed");
+    assert!(leased.is_valid(LEASED), "the server recalls changed objects");
 }

@@ -1,4 +1,4 @@
-//! Listings that go to the shelf and come back.
+//! Packing listings for the inactive list, unpacking them, and the size limits.
 
 use super::outdated::Outdated;
 use super::{Directory, DirectoryCache, ENTRIES_MAX};
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use wirefs_op::{DirEntry, Stat};
 
-/// What a name takes that is known singly, in bytes.
+/// The memory of a single name, in bytes.
 const SINGLE_BYTES: usize = 400;
 
 impl Default for DirectoryCache {
@@ -20,8 +20,8 @@ impl Default for DirectoryCache {
 }
 
 impl DirectoryCache {
-    /// Packs what is leased of a directory's names; `stat` is the directory's, and `fresh` tells what is known of an entry's object
-    /// beyond it. None when nothing is.
+    /// Packs the leased names of a directory. `stat` is the directory's; `fresh` returns newer attributes of
+    /// an entry's object, if cached. Returns `None` if nothing is leased.
     pub fn pack(
         &mut self,
         dir: TreeNodeId,
@@ -33,7 +33,7 @@ impl DirectoryCache {
         let wholly = directory.freshness().filter(|freshness| coherency.is_leased(*freshness));
         let freshness = match wholly {
             Some(freshness) => freshness,
-            None => directory.least_of(coherency)?,
+            None => directory.oldest_leased(coherency)?,
         };
         let before = directory.listing.len();
         if directory.listed.is_some() {
@@ -43,13 +43,13 @@ impl DirectoryCache {
         self.entries = (self.entries + directory.listing.len()).saturating_sub(before);
         let entries = directory.entries(coherency).map(|(name, stat)| {
             let leased = stat.leased && !outdated.is_since(stat.id, freshness.at);
-            let told = Stat { leased, ..*stat };
-            (name, fresh(&told).unwrap_or(told))
+            let cached = Stat { leased, ..*stat };
+            (name, fresh(&cached).unwrap_or(cached))
         });
         Some(PackedListing::new(stat, entries, freshness.at, wholly.is_some()))
     }
 
-    /// Takes back what was packed, where nothing is known of the directory's names.
+    /// Restores a packed listing, if nothing newer is cached for the directory.
     pub fn unpack(&mut self, dir: TreeNodeId, packed: &PackedListing, coherency: &Coherency) {
         let freshness = packed.freshness();
         if self.cached.contains_key(&dir) || !coherency.is_leased(freshness) {
@@ -68,17 +68,17 @@ impl DirectoryCache {
         }
     }
 
-    /// Whether something is known of a directory's names.
+    /// Returns true if any name of the directory is cached.
     pub fn is_cached(&self, dir: TreeNodeId) -> bool {
         self.cached.contains_key(&dir)
     }
 
-    /// Entries in all listings.
+    /// Returns the number of entries in all listings.
     pub fn entries(&self) -> usize {
         self.entries
     }
 
-    /// Listings of so many entries together.
+    /// Creates a cache for at most `entries_max` entries.
     pub fn with_limit(entries_max: usize) -> DirectoryCache {
         DirectoryCache {
             cached: BTreeMap::new(),
@@ -90,22 +90,22 @@ impl DirectoryCache {
         }
     }
 
-    /// How many entries a listing may have that is remembered.
+    /// Returns the maximal number of entries of one cached listing.
     pub fn entries_max(&self) -> usize {
         self.entries_max
     }
 
-    /// About how many bytes they take, with the names that are known singly.
+    /// Returns the approximate memory in bytes, single names included.
     pub fn bytes(&self) -> usize {
         self.entries * ENTRY_BYTES + self.singles * SINGLE_BYTES
     }
 
-    /// Whether this is what is known of a directory's names, so that it counts already.
+    /// Returns true if `listing` is the cached listing itself, whose memory is counted already.
     pub fn is_current(&self, dir: TreeNodeId, listing: &Arc<Vec<DirEntry>>) -> bool {
         self.cached.get(&dir).is_some_and(|directory| Arc::ptr_eq(&directory.listing, listing))
     }
 
-    /// The directories that were listed, the oldest listing first.
+    /// Returns the listed directories, oldest listing first.
     pub fn oldest_first(&self) -> Vec<TreeNodeId> {
         let listed = self.cached.iter().filter_map(|(dir, directory)| Some((directory.listed?.at, *dir)));
         let mut listed: Vec<_> = listed.collect();
@@ -113,25 +113,25 @@ impl DirectoryCache {
         listed.into_iter().map(|(_, dir)| dir).collect()
     }
 
-    /// Forgets what is known of a directory's names; what this client changed of late is remembered.
+    /// Evicts the names of a directory. Records of own changes remain.
     pub fn evict(&mut self, dir: TreeNodeId) {
-        self.drop_listing(dir);
+        self.remove_listing(dir);
     }
 
-    /// The directories of which something is known.
+    /// Returns the directories with cached names.
     pub fn cached(&self) -> Vec<TreeNodeId> {
         self.cached.keys().copied().collect()
     }
 }
 
 impl Directory {
-    /// As of when the oldest of the names is known that are leased.
-    fn least_of(&self, coherency: &Coherency) -> Option<Freshness> {
+    /// Returns the weakest freshness among the leased names.
+    fn oldest_leased(&self, coherency: &Coherency) -> Option<Freshness> {
         let single = self.singles.values().flatten().copied();
         single.chain(self.listed).filter(|freshness| coherency.is_leased(*freshness)).reduce(Freshness::and)
     }
 
-    /// The names that are there and leased.
+    /// Returns the existing names that are leased.
     fn entries(&self, coherency: &Coherency) -> impl Iterator<Item = (&[u8], &Stat)> {
         let listed = self.listing.iter().map(|entry| (entry.name.as_slice(), &entry.stat));
         let listed = listed.filter(|(name, _)| !self.patches.contains_key(*name));

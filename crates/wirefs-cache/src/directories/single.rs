@@ -1,16 +1,16 @@
-//! Names that are known singly, in directories that were not listed: no more of them than is of use.
+//! Single names in directories without a listing, and their limit.
 
 use super::{Directory, DirectoryCache};
 use crate::name_tree::TreeNodeId;
 use std::sync::Arc;
 
 impl DirectoryCache {
-    /// So many of them may there be over all directories. One takes about 400 bytes.
+    /// Returns the maximal number of single names over all directories, about 400 bytes each.
     pub(super) fn singles_max(&self) -> usize {
         self.entries_max / 2
     }
 
-    /// A name of the directory is about to be known, be it listed or not.
+    /// Makes room for a single name, unless the directory has a listing.
     pub(super) fn make_room(&mut self, dir: TreeNodeId) {
         if self.cached.get(&dir).is_some_and(|directory| directory.listed.is_some()) {
             return;
@@ -24,7 +24,7 @@ impl DirectoryCache {
 }
 
 impl Directory {
-    /// How many there are in it.
+    /// Returns the number of single names; 0 if the directory has a listing.
     pub(super) fn single_count(&self) -> usize {
         if self.listed.is_none() { self.singles.len() } else { 0 }
     }

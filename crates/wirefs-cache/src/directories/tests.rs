@@ -13,7 +13,7 @@ fn since(at: u64) -> Freshness {
     Freshness::since(Time(at))
 }
 
-/// What is found, and since when.
+/// Returns the cached state of a name and its request time.
 fn find(dirs: &DirectoryCache, name: &[u8], now: u64) -> Option<(Option<Stat>, u64)> {
     match dirs.find(ROOT, name, &at(now)) {
         CachedLookup::Entry(entry) => Some((Some(entry.stat), entry.name.at.0)),
@@ -33,7 +33,7 @@ fn freshness(when: u64) -> DirectoryCache {
 }
 
 #[test]
-fn a_complete_listing_answers_names_that_are_not_there() {
+fn a_complete_listing_answers_lookups_of_absent_names() {
     let dirs = freshness(5);
     assert!(matches!(find(&dirs, b"a", 6), Some((Some(_), _))));
     assert_eq!(find(&dirs, b"zz", 6), Some((None, 5)));
@@ -41,7 +41,7 @@ fn a_complete_listing_answers_names_that_are_not_there() {
 }
 
 #[test]
-fn own_changes_show_at_once() {
+fn own_changes_are_visible_immediately() {
     let mut dirs = freshness(5);
     dirs.removed(ROOT, b"a", since(6), Time(6));
     dirs.added(ROOT, b"c", &stat(3, Kind::File), since(7), Time(7));
@@ -52,7 +52,7 @@ fn own_changes_show_at_once() {
 }
 
 #[test]
-fn a_listing_asked_for_before_an_own_change_is_put_right() {
+fn own_changes_are_applied_to_a_listing_requested_before() {
     let mut dirs = freshness(5);
     dirs.removed(ROOT, b"a", since(20), Time(20));
     dirs.store(ROOT, vec![entry("a", 1)], since(19), &at(19));
@@ -62,7 +62,7 @@ fn a_listing_asked_for_before_an_own_change_is_put_right() {
 }
 
 #[test]
-fn an_own_change_is_believed_from_when_it_was_sent_though_the_listing_is_newer() {
+fn an_own_change_is_as_fresh_as_its_request_though_the_listing_is_newer() {
     let mut early = freshness(20);
     early.removed(ROOT, b"a", since(6), Time(30));
     let mut late = DirectoryCache::default();
@@ -75,14 +75,14 @@ fn an_own_change_is_believed_from_when_it_was_sent_though_the_listing_is_newer()
         assert!(dirs.snapshot(ROOT, &at(105)).is_some_and(|(_, freshness)| freshness == since(6)));
         assert_eq!(find(&dirs, b"a", 106), None);
         assert!(dirs.snapshot(ROOT, &at(106)).is_none());
-        // Asked for since, it is as young as that.
+        // The later request makes the name fresher.
         dirs.record_lookup(ROOT, b"a", None, since(31), &at(31));
         assert_eq!(find(&dirs, b"a", 106), Some((None, 20)));
     }
 }
 
 #[test]
-fn attributes_that_an_own_change_left_are_as_old_as_it_though_the_listing_is_newer() {
+fn attributes_of_an_own_change_are_as_fresh_as_its_request_though_the_listing_is_newer() {
     let mut dirs = freshness(20);
     let written = Stat { size: 7, ..stat(1, Kind::File) };
     dirs.touched(ROOT, b"a", &written, Time(6));
@@ -92,7 +92,7 @@ fn attributes_that_an_own_change_left_are_as_old_as_it_though_the_listing_is_new
 }
 
 #[test]
-fn what_was_asked_for_before_an_own_change_is_told_from_what_was_asked_for_after() {
+fn requests_before_and_after_an_own_change_are_distinguished() {
     let mut dirs = freshness(5);
     dirs.removed(ROOT, b"a", since(20), Time(20));
     assert!(dirs.is_changed_since(ROOT, b"a", Time(19)));
@@ -101,7 +101,7 @@ fn what_was_asked_for_before_an_own_change_is_told_from_what_was_asked_for_after
 }
 
 #[test]
-fn a_listing_asked_for_before_a_change_that_nobody_described_is_not_believed() {
+fn a_listing_requested_before_a_change_with_unknown_result_is_not_cached() {
     let mut dirs = freshness(5);
     dirs.changed(ROOT, Time(20));
     assert!(dirs.is_changed_since(ROOT, b"b", Time(19)));
@@ -112,7 +112,7 @@ fn a_listing_asked_for_before_a_change_that_nobody_described_is_not_believed() {
 }
 
 #[test]
-fn a_name_found_after_a_listing_is_not_absent_again() {
+fn a_name_found_after_a_listing_does_not_become_absent_again() {
     let mut dirs = freshness(5);
     dirs.record_lookup(ROOT, b"c", Some(&stat(3, Kind::File)), since(4), &at(4));
     assert_eq!(find(&dirs, b"c", 8), Some((None, 5)));
@@ -123,7 +123,7 @@ fn a_name_found_after_a_listing_is_not_absent_again() {
 }
 
 #[test]
-fn expired_listings_are_dropped() {
+fn expired_listings_are_removed() {
     let mut dirs = freshness(5);
     dirs.expire(&at(105), |_| true);
     assert_eq!(dirs.entries, 0);
@@ -131,7 +131,7 @@ fn expired_listings_are_dropped() {
 
 const LEASED: Freshness = Freshness { at: Time(50), leased: true };
 
-/// Leases are valid, and nothing is believed without.
+/// Valid leases and a window of zero.
 fn leases(now: u64) -> Coherency {
     Coherency {
         now: Time(now),
@@ -157,7 +157,7 @@ fn leased_listing() -> DirectoryCache {
 }
 
 #[test]
-fn a_name_that_is_taken_back_is_unknown_and_the_others_are_not() {
+fn an_invalidated_name_is_a_miss_and_the_others_are_not() {
     let mut dirs = leased_listing();
     dirs.invalidate_name(ROOT, b"a");
     dirs.invalidate_name(ROOT, b"new");
@@ -176,7 +176,7 @@ fn a_name_that_is_taken_back_is_unknown_and_the_others_are_not() {
 }
 
 #[test]
-fn attributes_that_are_taken_back_are_not_leased_in_listings_from_before() {
+fn recalled_attributes_are_not_leased_in_earlier_listings() {
     let mut dirs = leased_listing();
     dirs.outdate(stat(1, Kind::File).id, Time(60));
     let found = |dirs: &DirectoryCache, name: &[u8]| match dirs.find(ROOT, name, &leases(70)) {
@@ -191,7 +191,7 @@ fn attributes_that_are_taken_back_are_not_leased_in_listings_from_before() {
 }
 
 #[test]
-fn a_name_that_is_confirmed_does_not_make_attributes_count_that_were_taken_back() {
+fn a_validated_name_does_not_restore_recalled_attributes() {
     let mut dirs = DirectoryCache::default();
     dirs.record_lookup(ROOT, b"a", Some(&leased(1)), LEASED, &leases(60));
     dirs.outdate(stat(1, Kind::File).id, Time(60));
@@ -202,12 +202,12 @@ fn a_name_that_is_confirmed_does_not_make_attributes_count_that_were_taken_back(
         Freshness { at: Time(65), leased: true },
         &leases(70),
     );
-    let CachedLookup::Entry(entry) = dirs.find(ROOT, b"a", &leases(70)) else { panic!("it is there") };
-    assert!(entry.name.leased && !entry.attributes.leased, "the reply did not promise the attributes");
+    let CachedLookup::Entry(entry) = dirs.find(ROOT, b"a", &leases(70)) else { panic!("a cached entry") };
+    assert!(entry.name.leased && !entry.attributes.leased, "the reply granted no lease on the attributes");
 }
 
 #[test]
-fn single_leased_names_are_known_without_a_listing() {
+fn single_leased_names_are_cached_without_a_listing() {
     let mut dirs = DirectoryCache::default();
     dirs.record_lookup(ROOT, b"a", Some(&leased(1)), LEASED, &leases(60));
     dirs.record_lookup(ROOT, b"b", None, LEASED, &leases(60));
@@ -226,7 +226,7 @@ fn single_leased_names_are_known_without_a_listing() {
 }
 
 #[test]
-fn single_names_without_end_are_not_remembered() {
+fn single_names_are_limited_per_directory() {
     let mut dirs = DirectoryCache::default();
     for index in 0..3 * SINGLE_MAX as u32 {
         dirs.record_lookup(ROOT, &index.to_le_bytes(), None, LEASED, &leases(60));
@@ -235,7 +235,7 @@ fn single_names_without_end_are_not_remembered() {
 }
 
 #[test]
-fn a_leased_listing_is_not_given_up_for_one_that_is_not() {
+fn a_leased_listing_is_not_replaced_by_an_unleased_one() {
     let mut dirs = leased_listing();
     dirs.store(ROOT, vec![entry("a", 1)], Freshness::since(Time(70)), &leases(80));
     assert_eq!(dirs.find(ROOT, b"zz", &leases(80)), CachedLookup::Negative(LEASED));
@@ -244,7 +244,7 @@ fn a_leased_listing_is_not_given_up_for_one_that_is_not() {
 }
 
 #[test]
-fn what_was_taken_back_of_a_name_is_not_leased_in_a_listing_that_an_own_change_put_right() {
+fn an_invalidated_own_change_is_not_leased_when_applied_to_a_listing() {
     let mut dirs = DirectoryCache::default();
     dirs.removed(ROOT, b"a", LEASED, Time(60));
     dirs.invalidate_name(ROOT, b"a");
@@ -253,7 +253,7 @@ fn what_was_taken_back_of_a_name_is_not_leased_in_a_listing_that_an_own_change_p
 }
 
 #[test]
-fn single_names_of_many_directories_are_bounded_together() {
+fn single_names_are_limited_over_all_directories() {
     let mut dirs = DirectoryCache::default();
     let singles_max = dirs.singles_max();
     for dir in 0..3 * singles_max as u64 / 64 {

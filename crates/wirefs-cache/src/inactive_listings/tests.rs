@@ -19,19 +19,19 @@ fn names(packed: &PackedListing) -> Vec<String> {
 }
 
 #[test]
-fn what_is_put_there_is_taken_off_once() {
-    let mut shelf = InactiveListings::default();
-    shelf.put(id(2), packed(&["a", "b"]));
-    shelf.put(id(2), packed(&["a", "c"]));
-    assert_eq!(shelf.len(), 1);
-    assert_eq!(names(&shelf.take(id(2)).unwrap()), ["a", "c"]);
-    assert_eq!(shelf.take(id(2)), None);
-    assert_eq!((shelf.bytes(), shelf.is_empty()), (0, true));
+fn a_listing_is_taken_once() {
+    let mut inactive = InactiveListings::default();
+    inactive.put(id(2), packed(&["a", "b"]));
+    inactive.put(id(2), packed(&["a", "c"]));
+    assert_eq!(inactive.len(), 1);
+    assert_eq!(names(&inactive.take(id(2)).unwrap()), ["a", "c"]);
+    assert_eq!(inactive.take(id(2)), None);
+    assert_eq!((inactive.bytes(), inactive.is_empty()), (0, true));
 }
 
 #[test]
-fn a_listing_is_whole_unless_a_name_was_left_out_or_taken_back() {
-    let mut shelf = InactiveListings::default();
+fn a_listing_is_whole_unless_incomplete_or_partly_invalidated() {
+    let mut inactive = InactiveListings::default();
     let since = |since| Coherency {
         now: Time(5),
         window: Duration::ZERO,
@@ -39,46 +39,46 @@ fn a_listing_is_whole_unless_a_name_was_left_out_or_taken_back() {
         leased_since: Some(Time(since)),
         leases_valid: true,
     };
-    shelf.put(id(2), packed(&["a"]));
-    shelf.put(id(3), PackedListing::new(&stat(1, Kind::Directory), [].into_iter(), Time(3), false));
-    assert!(shelf.has_whole(id(2), &since(0)));
-    assert!(!shelf.has_whole(id(2), &since(3)), "it is not leased any more");
-    assert!(!shelf.has_whole(id(3), &since(0)));
-    assert!(!shelf.has_whole(id(4), &since(0)));
-    shelf.invalidate_name(id(2), b"a");
-    assert!(!shelf.has_whole(id(2), &since(0)));
+    inactive.put(id(2), packed(&["a"]));
+    inactive.put(id(3), PackedListing::new(&stat(1, Kind::Directory), [].into_iter(), Time(3), false));
+    assert!(inactive.has_whole(id(2), &since(0)));
+    assert!(!inactive.has_whole(id(2), &since(3)), "it is no longer leased");
+    assert!(!inactive.has_whole(id(3), &since(0)));
+    assert!(!inactive.has_whole(id(4), &since(0)));
+    inactive.invalidate_name(id(2), b"a");
+    assert!(!inactive.has_whole(id(2), &since(0)));
 }
 
 #[test]
-fn the_oldest_make_room() {
+fn the_oldest_listings_are_evicted() {
     let one = packed(&["a"]).cost();
-    let mut shelf = InactiveListings::with_limit(3 * one);
+    let mut inactive = InactiveListings::with_limit(3 * one);
     for ino in 1..=4 {
-        shelf.put(id(ino), packed(&["a"]));
-        shelf.put(id(1), packed(&["a"]));
+        inactive.put(id(ino), packed(&["a"]));
+        inactive.put(id(1), packed(&["a"]));
     }
-    assert_eq!(shelf.bytes(), 3 * one);
-    let kept: Vec<u64> = shelf.drain().map(|(dir, _)| dir.ino).collect();
-    assert_eq!(kept, [1, 3, 4], "the one that was put there again is not the oldest");
-    shelf.put(id(5), packed(&["a"]));
-    assert_eq!(shelf.len(), 1);
+    assert_eq!(inactive.bytes(), 3 * one);
+    let remaining: Vec<u64> = inactive.drain().map(|(dir, _)| dir.ino).collect();
+    assert_eq!(remaining, [1, 3, 4], "a listing inserted again is not the oldest");
+    inactive.put(id(5), packed(&["a"]));
+    assert_eq!(inactive.len(), 1);
 }
 
 #[test]
-fn names_that_were_taken_back_are_remembered_up_to_a_limit() {
-    let mut shelf = InactiveListings::default();
-    shelf.put(id(2), packed(&["a"]));
+fn invalidated_names_are_recorded_up_to_a_limit() {
+    let mut inactive = InactiveListings::default();
+    inactive.put(id(2), packed(&["a"]));
     for _ in 0..INVALIDATED_MAX {
-        shelf.invalidate_name(id(2), b"a");
+        inactive.invalidate_name(id(2), b"a");
     }
-    assert_eq!(shelf.listings[&id(2)].invalidated().len(), INVALIDATED_MAX);
-    assert_eq!(shelf.listings[&id(2)].clone().into_data(), None);
-    shelf.invalidate_name(id(2), b"a");
-    assert!(shelf.is_empty());
+    assert_eq!(inactive.listings[&id(2)].invalidated().len(), INVALIDATED_MAX);
+    assert_eq!(inactive.listings[&id(2)].clone().into_data(), None);
+    inactive.invalidate_name(id(2), b"a");
+    assert!(inactive.is_empty());
 }
 
 #[test]
-fn bytes_that_are_no_listing_are_not_believed() {
+fn corrupt_bytes_unpack_to_nothing() {
     let whole = packed(&["a", "b"]).into_data().unwrap();
     for end in 0..whole.len() {
         let cut = PackedListing::from_data(whole.slice(..end), Time(1));

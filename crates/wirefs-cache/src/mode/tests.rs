@@ -14,7 +14,7 @@ fn modes_parse_as_users_write_them() {
 }
 
 #[test]
-fn each_mode_is_written_as_it_is_read() {
+fn each_mode_round_trips_as_text() {
     for mode in MODES {
         assert_eq!(Mode::parse(mode.name), Ok(mode));
         assert_eq!(Mode::parse(&mode.to_string()), Ok(mode));
@@ -22,7 +22,7 @@ fn each_mode_is_written_as_it_is_read() {
 }
 
 #[test]
-fn wrong_modes_are_explained() {
+fn invalid_modes_are_explained() {
     let names = "lease, window, session, lazy, commit, direct, strict";
     assert!(Mode::parse("lax").unwrap_err().contains(names));
     assert!(Mode::parse("window=2h").unwrap_err().contains("500ms"));
@@ -35,14 +35,14 @@ fn wrong_modes_are_explained() {
 }
 
 #[test]
-fn a_lease_mode_believes_nothing_by_time_alone() {
+fn a_lease_mode_has_no_time_window() {
     let leasing: Vec<Mode> = MODES.into_iter().filter(Mode::takes_leases).collect();
     assert_eq!(leasing.iter().map(|mode| mode.name).collect::<Vec<_>>(), ["lease", "direct"]);
     assert!(leasing.iter().all(|mode| mode.window().is_zero()));
 }
 
 #[test]
-fn the_columns_say_what_each_mode_is_about() {
+fn the_columns_define_each_mode() {
     let that = |is_so: fn(&Mode) -> bool| -> Vec<&str> {
         MODES.iter().filter(|mode| is_so(mode)).map(|mode| mode.name).collect()
     };

@@ -1,15 +1,15 @@
-//! Which names lead to which nodes.
+//! The names of nodes, and their paths.
 
 use super::{NameTree, ROOT, TreeNode, TreeNodeId};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use wirefs_op::TreePath;
 
-/// How deep a path may be before it is taken for a loop; a path of this many one-byte names passes the path limit.
+/// The maximal depth of a path; a path of this many one-byte names already exceeds the limit of paths.
 const DEPTH_MAX: usize = wirefs_op::limits::PATH_BYTES_MAX / 2;
 
 impl NameTree {
-    /// Records that `name` in `parent` is `node`.
+    /// Records that `name` in `parent` refers to `node`.
     pub fn link(&mut self, parent: TreeNodeId, name: &[u8], node: TreeNodeId) {
         if self.child(parent, name) == Some(node) {
             if let Some(entry) = self.nodes.get_mut(&node).filter(|entry| entry.links.len() > 1) {
@@ -21,13 +21,13 @@ impl NameTree {
         if parent == node {
             return;
         }
-        self.cut_circle(parent, node);
+        self.break_cycle(parent, node);
         if let Some(entry) = self.nodes.get_mut(&node) {
-            // A directory has one name: a second one means that it was moved behind our back.
+            // A directory has one name: a second one means that another client moved it.
             if entry.stat.kind == wirefs_op::Kind::Directory {
                 for (old_parent, old_name) in std::mem::take(&mut entry.links) {
-                    let gone = Self::drop_name(&mut self.by_name, old_parent, &old_name);
-                    self.name_bytes -= gone.map_or(0, |_| old_name.len());
+                    let removed = Self::remove_name(&mut self.by_name, old_parent, &old_name);
+                    self.name_bytes -= removed.map_or(0, |_| old_name.len());
                 }
             }
             entry.links.insert((parent, name.to_vec()));
@@ -37,11 +37,11 @@ impl NameTree {
         }
     }
 
-    /// Where `dir` lies below `node` as far as is known, and `node` is about to get a name in it, what is known is out of date: others
-    /// have moved one of them, or the server lies. The way down from `node` is forgotten.
+    /// Removes the names on the path from `node` down to `dir`, if `dir` is below `node` in the cache and
+    /// `node` is about to get a name in `dir`. The cached path is then out of date, or the server is faulty.
     ///
-    /// INVARIANT: who goes up from node to parent comes to the root.
-    fn cut_circle(&mut self, dir: TreeNodeId, node: TreeNodeId) {
+    /// INVARIANT: from each node, the parents lead to the root.
+    fn break_cycle(&mut self, dir: TreeNodeId, node: TreeNodeId) {
         let mut at = dir;
         while at != ROOT {
             let above = self.parent(at);
@@ -55,9 +55,9 @@ impl NameTree {
         }
     }
 
-    /// Records that there is no `name` in `parent` any more; tells which node it was.
+    /// Records that `name` in `parent` no longer exists. Returns its former node.
     pub fn unlink(&mut self, parent: TreeNodeId, name: &[u8]) -> Option<TreeNodeId> {
-        let node = Self::drop_name(&mut self.by_name, parent, name)?;
+        let node = Self::remove_name(&mut self.by_name, parent, name)?;
         self.name_bytes -= name.len();
         if let Some(entry) = self.nodes.get_mut(&node) {
             let link = (parent, name.to_vec());
@@ -69,7 +69,7 @@ impl NameTree {
         Some(node)
     }
 
-    pub(super) fn drop_name(
+    pub(super) fn remove_name(
         by_name: &mut BTreeMap<TreeNodeId, BTreeMap<Vec<u8>, TreeNodeId>>,
         parent: TreeNodeId,
         name: &[u8],
@@ -82,12 +82,12 @@ impl NameTree {
         node
     }
 
-    /// The node that `name` in `parent` was last known to be.
+    /// Returns the cached node of `name` in `parent`.
     pub fn child(&self, parent: TreeNodeId, name: &[u8]) -> Option<TreeNodeId> {
         self.by_name.get(&parent)?.get(name).copied()
     }
 
-    /// Records a rename; with `exchange` the two change places.
+    /// Records a rename; with `exchange`, of both names.
     pub fn rename(&mut self, from: (TreeNodeId, &[u8]), to: (TreeNodeId, &[u8]), exchange: bool) {
         let moved = self.unlink(from.0, from.1);
         let replaced = self.unlink(to.0, to.1);
@@ -99,7 +99,7 @@ impl NameTree {
         }
     }
 
-    /// Where the node is, by one of its names; `None` when no name of it is known, or one of an ancestor's.
+    /// Returns one path of the node; `None` if it or an ancestor has no cached name.
     pub fn path(&self, id: TreeNodeId) -> Option<TreePath> {
         let mut names: Vec<&[u8]> = Vec::new();
         let mut at = id;
@@ -114,7 +114,7 @@ impl NameTree {
         TreePath::from_names(names.into_iter().rev())
     }
 
-    /// The directories in `parent` whose names come after `name`, at most `count`, as far as they are known.
+    /// Returns at most `count` cached subdirectories of `parent` whose names are after `name`.
     pub fn directories_after(&self, parent: TreeNodeId, name: &[u8], count: usize) -> Vec<TreeNodeId> {
         let Some(names) = self.by_name.get(&parent) else { return Vec::new() };
         let after = names.range::<[u8], _>((Bound::Excluded(name), Bound::Unbounded)).map(|(_, node)| *node);
@@ -124,12 +124,12 @@ impl NameTree {
         after.filter(is_directory).take(count).collect()
     }
 
-    /// The names that the node is known by.
+    /// Returns the cached names of a node, each with its parent.
     pub fn links(&self, id: TreeNodeId) -> Vec<(TreeNodeId, Vec<u8>)> {
         self.nodes.get(&id).map(|node| node.links.iter().cloned().collect()).unwrap_or_default()
     }
 
-    /// The directory that holds the node; the root holds itself.
+    /// Returns the parent directory of the node; the root is its own parent.
     pub fn parent(&self, id: TreeNodeId) -> TreeNodeId {
         let link = self.nodes.get(&id).and_then(TreeNode::link);
         link.map_or(ROOT, |(parent, _)| *parent)

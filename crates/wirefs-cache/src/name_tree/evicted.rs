@@ -1,5 +1,5 @@
-//! Nodes that this client changed of late and that the kernel forgot since: replies that were asked for before the change
-//! may still come, and must not make an older state known again.
+//! Records of own changes to evicted nodes. A reply to a request sent before the change may still arrive, and
+//! must not restore an older state.
 
 use crate::coherency::Freshness;
 use crate::name_tree::TreeNode;
@@ -7,10 +7,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 use wirefs_op::{FileId, Stat, Time};
 
-/// Nodes remembered so, at most. One takes about 250 bytes.
+/// The maximal number of records, about 250 bytes each.
 const EVICTED_MAX: usize = 16_384;
-/// How long they are. INVARIANT: a reply to what was asked for before a change has come within this time, or its carrier is
-/// lost.
+/// The lifetime of a record. INVARIANT: a reply to a request sent before a change arrives within this
+/// time, or its carrier is lost.
 const EVICTED_FOR: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
@@ -21,19 +21,19 @@ struct Changed {
     effect_at: Time,
 }
 
-/// What is remembered of them.
+/// The records.
 #[derive(Debug, Default)]
 pub(super) struct EvictedNodes {
     nodes: BTreeMap<FileId, Changed>,
     order: VecDeque<(Time, FileId)>,
-    /// Some that were changed up to then are not remembered.
+    /// Some nodes changed up to this time have no record.
     incomplete_until: Time,
-    /// What was known up to then is not believed.
+    /// Attributes from up to this time are invalid.
     invalidated_until: Time,
 }
 
 impl EvictedNodes {
-    /// The node is about to be dropped.
+    /// Records a node that is about to be evicted.
     pub(super) fn note(&mut self, node: &TreeNode) {
         if node.changed_at == Time(0) {
             return;
@@ -42,11 +42,11 @@ impl EvictedNodes {
         self.nodes.insert(stat.id, Changed { stat, freshness, changed_at, effect_at });
         self.order.push_back((changed_at, stat.id));
         if self.order.len() > EVICTED_MAX {
-            self.drop_first();
+            self.remove_oldest();
         }
     }
 
-    fn drop_first(&mut self) {
+    fn remove_oldest(&mut self) {
         if let Some((at, id)) = self.order.pop_front()
             && self.nodes.get(&id).is_some_and(|changed| changed.changed_at == at)
         {
@@ -55,7 +55,8 @@ impl EvictedNodes {
         }
     }
 
-    /// A node is known anew: tells whether what is known of it is from after the own changes.
+    /// Applies the record to a node that is created again. Returns true if the node's attributes are newer
+    /// than the own changes.
     pub(super) fn restore(&mut self, node: &mut TreeNode) -> bool {
         let Some(at) = node.freshness.map(|freshness| freshness.at) else { return false };
         let Some(changed) = self.nodes.remove(&node.stat.id) else {
@@ -77,24 +78,24 @@ impl EvictedNodes {
         counts
     }
 
-    /// The object's attributes are no longer believed.
+    /// Invalidates the recorded attributes of an object.
     pub(super) fn invalidate(&mut self, id: FileId) {
         if let Some(changed) = self.nodes.get_mut(&id) {
             changed.freshness = None;
         }
     }
 
-    /// No object's attributes are, as far as they are known now.
+    /// Invalidates all recorded attributes up to `now`.
     pub(super) fn invalidate_all(&mut self, now: Time) {
         self.invalidated_until = now;
     }
 
-    /// When this client last changed the object, as far as that is remembered; of what is not, some later moment.
+    /// Returns the time of the last own change of the object; without a record, an upper bound.
     pub(super) fn changed_at(&self, id: FileId) -> Time {
         self.nodes.get(&id).map_or(self.incomplete_until, |changed| changed.changed_at)
     }
 
-    /// Lets time pass.
+    /// Removes records that are no longer needed.
     pub(super) fn expire(&mut self, now: Time) {
         while self.order.front().is_some_and(|(at, _)| now >= *at + EVICTED_FOR) {
             if let Some((at, id)) = self.order.pop_front()

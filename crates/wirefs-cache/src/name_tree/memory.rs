@@ -1,16 +1,17 @@
-//! How much memory the nodes take.
+//! The memory of the name tree.
 
 use super::NameTree;
 
-/// What a node takes beside its name, in bytes: itself, its places in three tables, and what the allocator adds.
+/// The memory of a node without its name, in bytes: the node, its places in three tables, and the overhead of
+/// the allocator.
 const NODE_BYTES: usize = 960;
-/// How often a name is kept: with its node twice, and in its directory.
+/// The number of copies of a name: two in its node, one in its directory.
 const COPIES: usize = 3;
-/// What a name takes that is told to be absent, in bytes.
+/// The memory of a negative entry, in bytes.
 const NEGATIVE_ENTRY_BYTES: usize = 100;
 
 impl NameTree {
-    /// About how many bytes all nodes take, with their names, and the names that the kernel was told are not there.
+    /// Returns the approximate memory of nodes, names and negative entries, in bytes.
     pub fn bytes(&self) -> usize {
         self.len() * NODE_BYTES + self.name_bytes * COPIES + self.negative.len() * NEGATIVE_ENTRY_BYTES
     }

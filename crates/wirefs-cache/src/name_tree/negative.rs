@@ -1,14 +1,15 @@
-//! Names of which the kernel was told for ever that they are not there: it must be told when they are.
+//! Negative entries that the kernel caches without a timeout: the client must invalidate them when the name
+//! is created.
 
 use crate::name_tree::TreeNodeId;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Such names in one directory, at most. Programs that search ask for a few hundred each.
+/// The maximal number per directory. Programs that search for files need a few hundred each.
 const PER_DIRECTORY_MAX: usize = 4096;
-/// Such names in all directories together, at most, unless it is said otherwise. One takes about 100 bytes.
+/// The default limit over all directories, about 100 bytes each.
 const NEGATIVE_ENTRIES_MAX: usize = 131_072;
 
-/// All such names.
+/// The negative entries of all directories.
 #[derive(Debug)]
 pub(super) struct NegativeEntries {
     by_directory: BTreeMap<TreeNodeId, BTreeSet<Vec<u8>>>,
@@ -23,12 +24,12 @@ impl Default for NegativeEntries {
 }
 
 impl NegativeEntries {
-    /// No more than `max` from now on, where that is less.
+    /// Sets the limit over all directories, at most the default.
     pub(super) fn limit(&mut self, max: usize) {
         self.max = max.min(NEGATIVE_ENTRIES_MAX);
     }
 
-    /// False when that is too much to remember.
+    /// Inserts a name. Returns false if a limit is reached.
     pub(super) fn insert(&mut self, parent: TreeNodeId, name: &[u8]) -> bool {
         let names = self.by_directory.get(&parent);
         if names.is_some_and(|names| names.contains(name)) {
@@ -42,7 +43,7 @@ impl NegativeEntries {
         true
     }
 
-    /// Whether it was told of.
+    /// Removes a name. Returns true if it was present.
     pub(super) fn remove(&mut self, parent: TreeNodeId, name: &[u8]) -> bool {
         let Some(names) = self.by_directory.get_mut(&parent) else { return false };
         let was_present = names.remove(name);
@@ -53,14 +54,14 @@ impl NegativeEntries {
         was_present
     }
 
-    /// All that were told of in one directory.
+    /// Removes and returns all names of a directory.
     pub(super) fn remove_all(&mut self, parent: TreeNodeId) -> BTreeSet<Vec<u8>> {
         let names = self.by_directory.remove(&parent).unwrap_or_default();
         self.count -= names.len();
         names
     }
 
-    /// How many names.
+    /// Returns the number of names.
     pub(super) fn len(&self) -> usize {
         self.count
     }

@@ -1,11 +1,12 @@
-//! Files that were replaced by own doing, and go on to be the same file for those who work with them here.
+//! Files that this client replaced, and that remain the same inode for local programs.
 
 use crate::coherency::Freshness;
 use crate::name_tree::{NameTree, TreeNodeId};
 use wirefs_op::{FileId, Stat, Time};
 
 impl NameTree {
-    /// Another object has taken the place of the node's, by a change of this client that was answered at `now`: it is the node's now.
+    /// Records that another object took the place of the node's object, by an own change that was answered at
+    /// `now`.
     pub fn replaced(&mut self, id: TreeNodeId, stat: &Stat, freshness: Freshness, now: Time) {
         let Some(node) = self.nodes.get_mut(&id) else { return };
         if self.by_file.get(&node.stat.id) == Some(&id) {
@@ -18,7 +19,7 @@ impl NameTree {
         self.by_file.insert(stat.id, id);
     }
 
-    /// The node's object, which this client has made, is known by this number from now on.
+    /// Replaces the provisional id of an object that this client created by its id on the server.
     pub fn identified(&mut self, id: TreeNodeId, file: FileId) {
         let Some(node) = self.nodes.get_mut(&id) else { return };
         if self.by_file.get(&node.stat.id) == Some(&id) {

@@ -60,7 +60,7 @@ fn a_file_keeps_a_path_as_long_as_one_name_is_left() {
 }
 
 #[test]
-fn attributes_asked_for_before_a_local_change_do_not_undo_it() {
+fn attributes_requested_before_a_local_change_do_not_revert_it() {
     let (mut names, _, file) = tree();
     let mut after = stat(3, Kind::File);
     after.size = 7;
@@ -79,7 +79,7 @@ fn freshness_ends_with_the_window() {
 }
 
 #[test]
-fn a_forgotten_node_is_gone_once_nothing_holds_it() {
+fn a_forgotten_node_is_evicted_with_its_last_reference() {
     let (mut names, dir, file) = tree();
     names.hold(file);
     names.forget(file, 1);
@@ -90,7 +90,7 @@ fn a_forgotten_node_is_gone_once_nothing_holds_it() {
 }
 
 #[test]
-fn of_several_names_the_one_that_was_seen_last_makes_the_path() {
+fn the_name_seen_last_determines_the_path() {
     let (mut names, dir, file) = tree();
     names.link(ROOT, b"zz", file);
     assert_eq!(names.path(file).unwrap().as_bytes(), b"zz");
@@ -101,7 +101,7 @@ fn of_several_names_the_one_that_was_seen_last_makes_the_path() {
 }
 
 #[test]
-fn an_own_change_that_is_answered_after_a_later_one_does_not_undo_it() {
+fn a_late_reply_to_an_own_change_does_not_revert_a_later_one() {
     let (mut names, _, file) = tree();
     let size = |size| Stat { size, ..stat(3, Kind::File) };
     names.changed(file, Some(&size(20)), Freshness::since(Time(6)), Time(10));
@@ -111,7 +111,7 @@ fn an_own_change_that_is_answered_after_a_later_one_does_not_undo_it() {
 }
 
 #[test]
-fn the_names_that_the_kernel_was_told_are_those_of_nodes_that_it_holds() {
+fn kernel_names_are_those_of_nodes_held_by_the_kernel() {
     let (mut names, dir, file) = tree();
     let listed = learn(&mut names, &stat(4, Kind::File), 1);
     names.link(dir, b"listed", listed);
@@ -122,7 +122,7 @@ fn the_names_that_the_kernel_was_told_are_those_of_nodes_that_it_holds() {
 }
 
 #[test]
-fn a_node_that_the_kernel_let_go_is_not_known_to_be_there_until_it_is_used_again() {
+fn a_node_that_the_kernel_released_does_not_count_as_held_until_used_again() {
     let (mut names, _, file) = tree();
     assert!(!names.node(file).unwrap().is_used());
     names.count_lookup(file);
@@ -133,15 +133,15 @@ fn a_node_that_the_kernel_let_go_is_not_known_to_be_there_until_it_is_used_again
 }
 
 #[test]
-fn directories_that_changed_places_make_no_circle() {
+fn directories_that_exchange_places_make_no_cycle() {
     let (mut names, above, _) = tree();
     let below = learn(&mut names, &stat(4, Kind::Directory), 1);
     names.link(above, b"below", below);
     let deeper = learn(&mut names, &stat(5, Kind::Directory), 1);
     names.link(below, b"deeper", deeper);
-    // Others: mv dir/below . ; mv dir below/deeper
+    // Another client runs: mv dir/below . ; mv dir below/deeper
     names.link(deeper, b"dir", above);
-    assert_eq!(names.path(above), None, "where that is, is not freshness any more");
+    assert_eq!(names.path(above), None, "its place is no longer cached");
     names.link(ROOT, b"below", below);
     assert_eq!(names.path(above).unwrap().as_bytes(), b"below/deeper/dir");
     names.link(above, b"itself", above);

@@ -3,7 +3,7 @@ use super::*;
 const MS: u64 = 1_000_000;
 
 #[test]
-fn the_wire_holds_rate_times_round_trip() {
+fn the_bandwidth_delay_product_is_rate_times_rtt() {
     let mut meter = PathEstimator::default();
     meter.rtt_sample(meter.request_sent(Time(0)), Time(80 * MS));
     let sample = meter.request_sent(Time(100 * MS));
@@ -14,7 +14,7 @@ fn the_wire_holds_rate_times_round_trip() {
 }
 
 #[test]
-fn the_least_round_trip_counts_until_it_is_old() {
+fn the_minimal_rtt_counts_until_it_is_old() {
     let mut meter = PathEstimator::default();
     meter.rtt_sample(meter.request_sent(Time(0)), Time(10 * MS));
     meter.rtt_sample(meter.request_sent(Time(0)), Time(50 * MS));
@@ -25,7 +25,7 @@ fn the_least_round_trip_counts_until_it_is_old() {
 }
 
 #[test]
-fn what_a_span_brings_is_unknown_before_it_was_measured_and_long_after() {
+fn bytes_within_a_span_are_0_without_a_recent_sample() {
     let mut meter = PathEstimator::default();
     let span = Duration::from_millis(5);
     assert_eq!(meter.bytes_within(Time(0), span), 0);

@@ -24,7 +24,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 proptest! {
     #[test]
-    fn ranges_are_as_an_array_of_known_bytes(steps in proptest::collection::vec(step(), 0..40), start in 0..80u64, len in 0..40u64) {
+    fn ranges_behave_like_an_array_of_optional_bytes(steps in proptest::collection::vec(step(), 0..40), start in 0..80u64, len in 0..40u64) {
         let mut ranges = CachedRanges::default();
         let mut plain: Vec<Option<u8>> = vec![None; 200];
         for step in steps {
@@ -65,7 +65,7 @@ proptest! {
     }
 }
 
-/// Memory that notes when the last share of it goes.
+/// A buffer that reports when its last share is dropped.
 struct Owner(Vec<u8>, #[expect(dead_code, reason = "it goes with the memory")] Arc<()>);
 
 impl AsRef<[u8]> for Owner {
@@ -76,7 +76,7 @@ impl AsRef<[u8]> for Owner {
 
 proptest! {
     #[test]
-    fn pieces_hold_at_most_twice_as_much_memory(
+    fn parts_hold_at_most_twice_their_size_in_memory(
         steps in vec((0u64..200, 1usize..100, any::<bool>(), 0u64..200, 0u64..100), 1..20),
     ) {
         let mut ranges = CachedRanges::default();

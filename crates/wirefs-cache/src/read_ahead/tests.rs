@@ -3,7 +3,7 @@ use super::*;
 const BLOCK: u64 = 128 * 1024;
 
 #[test]
-fn a_sequential_reader_gets_twice_what_the_wire_holds() {
+fn a_sequential_reader_gets_twice_the_bandwidth_delay_product() {
     let wire = 12 * 1024 * 1024;
     let mut ahead = ReadAhead::default();
     let mut distance = 0;
@@ -15,18 +15,18 @@ fn a_sequential_reader_gets_twice_what_the_wire_holds() {
 }
 
 #[test]
-fn before_the_wire_is_measured_a_reader_gets_a_multiple_of_what_it_has_read() {
+fn before_the_path_is_measured_read_ahead_is_a_multiple_of_the_run() {
     let mut ahead = ReadAhead::default();
     for i in 0..200 {
         let end = (i + 1) * BLOCK;
         let distance = ahead.advance(i * BLOCK, end, 0) - end;
-        assert!(distance <= (end * TRUST_FACTOR).clamp(4 * WINDOW_BYTES_MIN, TRUST_BYTES_MAX));
-        assert!(i < 10 || distance == TRUST_BYTES_MAX);
+        assert!(distance <= (end * RAMP_FACTOR).clamp(4 * WINDOW_BYTES_MIN, RAMP_BYTES_MAX));
+        assert!(i < 10 || distance == RAMP_BYTES_MAX);
     }
 }
 
 #[test]
-fn a_random_reader_gets_what_it_asks_for_only() {
+fn a_random_reader_gets_no_read_ahead() {
     let mut ahead = ReadAhead::default();
     ahead.advance(0, BLOCK, 0);
     for i in [90u64, 17, 60, 3] {
@@ -52,7 +52,7 @@ fn the_kernels_reordered_reads_do_not_break_a_run() {
 }
 
 #[test]
-fn a_reader_of_much_in_sequence_leaves_behind_each_byte_once() {
+fn a_long_sequential_reader_passes_each_byte_once() {
     let mut ahead = ReadAhead::default();
     let (mut left, mut end) = (0, 0);
     while end < 64 << 20 {
@@ -63,7 +63,7 @@ fn a_reader_of_much_in_sequence_leaves_behind_each_byte_once() {
         left = to;
     }
     assert_eq!(left, end - PASSED_BYTES);
-    // It begins anew elsewhere: nothing in between was read by it.
+    // The reader jumps: it did not read the bytes in between.
     let far = 500 << 20;
     ahead.advance(far, far + BLOCK, 0);
     end = far + BLOCK;
@@ -75,7 +75,7 @@ fn a_reader_of_much_in_sequence_leaves_behind_each_byte_once() {
 }
 
 #[test]
-fn a_reader_whose_data_was_dropped_gets_only_what_it_asks_for_until_it_reads_on() {
+fn a_reader_gets_no_read_ahead_after_invalidation_until_its_second_read() {
     let mut ahead = ReadAhead::after_invalidation();
     assert_eq!(ahead.advance(0, BLOCK, 0), BLOCK);
     assert!(ahead.advance(BLOCK, 2 * BLOCK, 0) > 2 * BLOCK);

@@ -33,7 +33,7 @@ fn listed(at: u64) -> DirectoryCache {
     dirs
 }
 
-/// The inode of a name, if it is there, and whether its attributes are leased.
+/// Returns the inode number of an existing name, and whether its attributes are leased.
 fn find(dirs: &DirectoryCache, name: &[u8]) -> Option<Option<(u64, bool)>> {
     match dirs.find(DIR, name, &coherency(50)) {
         CachedLookup::Entry(entry) => Some(Some((entry.stat.id.ino, entry.attributes.leased))),
@@ -43,7 +43,7 @@ fn find(dirs: &DirectoryCache, name: &[u8]) -> Option<Option<(u64, bool)>> {
 }
 
 #[test]
-fn a_packed_listing_says_what_it_said() {
+fn a_packed_listing_round_trips() {
     let mut dirs = listed(5);
     dirs.removed(ROOT, b"a", freshness(6), Time(6));
     let packed = dirs.pack(ROOT, &leased(7), &coherency(7), |_| None).unwrap();
@@ -55,7 +55,7 @@ fn a_packed_listing_says_what_it_said() {
 }
 
 #[test]
-fn what_was_taken_back_before_packing_or_after_is_not_believed() {
+fn names_invalidated_before_or_after_packing_stay_invalid() {
     let mut dirs = listed(5);
     dirs.outdate(stat(2, Kind::File).id, Time(6));
     let packed = dirs.pack(ROOT, &leased(7), &coherency(7), |_| None).unwrap();
@@ -68,7 +68,7 @@ fn what_was_taken_back_before_packing_or_after_is_not_believed() {
 }
 
 #[test]
-fn of_a_listing_with_holes_and_of_single_names_what_is_known_is_packed() {
+fn the_valid_part_of_a_listing_and_of_single_names_is_packed() {
     let mut dirs = listed(5);
     dirs.invalidate_name(ROOT, b"a");
     let packed = dirs.pack(ROOT, &leased(7), &coherency(9), |_| None).unwrap();
@@ -85,12 +85,12 @@ fn of_a_listing_with_holes_and_of_single_names_what_is_known_is_packed() {
     let mut again = DirectoryCache::default();
     again.unpack(DIR, &packed, &coherency(10));
     assert_eq!(find(&again, b"there"), Some(Some((4, true))));
-    assert_eq!(find(&again, b"absent"), None, "nobody says so any more, and nobody says otherwise");
+    assert_eq!(find(&again, b"absent"), None, "neither confirmed nor denied");
     assert_eq!(find(&again, b"zz"), None);
 }
 
 #[test]
-fn what_is_not_leased_is_not_packed() {
+fn unleased_names_are_not_packed() {
     let mut dirs = DirectoryCache::default();
     let entry = DirEntry { name: "a".into(), next: 1, stat: stat(1, Kind::File) };
     dirs.store(ROOT, vec![entry], Freshness::since(Time(5)), &coherency(5));
@@ -99,7 +99,7 @@ fn what_is_not_leased_is_not_packed() {
 }
 
 #[test]
-fn what_is_known_otherwise_is_not_overwritten() {
+fn unpacking_does_not_overwrite_cached_names() {
     let packed = listed(5).pack(ROOT, &leased(7), &coherency(7), |_| None).unwrap();
     let mut again = DirectoryCache::default();
     again.store(DIR, Vec::new(), freshness(9), &coherency(9));

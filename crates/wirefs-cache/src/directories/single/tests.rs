@@ -22,7 +22,7 @@ fn leased(ino: u64) -> Stat {
     Stat { leased: true, ..stat(ino, Kind::File) }
 }
 
-/// A directory of which ten names are known singly; each was told ten times.
+/// A directory with ten single names, each recorded ten times.
 fn ten() -> DirectoryCache {
     let mut dirs = DirectoryCache::default();
     for name in (0..100u8).map(|index| [index % 10]) {
@@ -32,7 +32,7 @@ fn ten() -> DirectoryCache {
 }
 
 #[test]
-fn a_name_counts_once_however_often_it_is_told() {
+fn a_name_counts_once_however_often_it_is_recorded() {
     let mut dirs = ten();
     let one = dirs.bytes() / 10;
     assert!(one > 0);
@@ -46,7 +46,7 @@ fn a_name_counts_once_however_often_it_is_told() {
 }
 
 #[test]
-fn what_is_forgotten_does_not_count() {
+fn evicted_names_do_not_count() {
     let mut dirs = ten();
     dirs.invalidate(DIR);
     assert_eq!(dirs.bytes(), 0);
@@ -59,7 +59,7 @@ fn what_is_forgotten_does_not_count() {
 }
 
 #[test]
-fn a_listing_takes_the_place_of_single_names() {
+fn a_listing_replaces_single_names() {
     let listing = || vec![DirEntry { name: "a".into(), next: 1, stat: leased(1) }];
     let mut listed = DirectoryCache::default();
     listed.store(DIR, listing(), LEASED, &leases());
@@ -69,7 +69,7 @@ fn a_listing_takes_the_place_of_single_names() {
 }
 
 #[test]
-fn there_are_fewer_where_fewer_entries_are_remembered() {
+fn the_limit_of_single_names_follows_the_limit_of_entries() {
     let mut dirs = DirectoryCache::with_limit(100);
     for name in 0..1000u32 {
         dirs.record_lookup(TreeNodeId(u64::from(name / 10)), &name.to_le_bytes(), None, LEASED, &leases());

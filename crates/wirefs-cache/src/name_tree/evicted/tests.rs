@@ -12,8 +12,9 @@ const TRUST: Coherency = Coherency {
     leases_valid: false,
 };
 
-/// A file that was written, by a change sent at 10 and answered at 20, and forgotten.
-fn forgotten() -> NameTree {
+/// A tree without the node of a file that was changed, by a request sent at 10 and answered at 20, and then
+/// evicted.
+fn tree_without_file() -> NameTree {
     let mut names = NameTree::new(stat(1, Kind::Directory), Freshness::since(Time(0)));
     let (file, _) = names.learn(&stat(3, Kind::File), Freshness::since(Time(1)), &TRUST);
     names.link(ROOT, b"file", file);
@@ -25,8 +26,8 @@ fn forgotten() -> NameTree {
 }
 
 #[test]
-fn what_was_asked_for_before_an_own_change_does_not_count_once_the_node_was_forgotten() {
-    let mut names = forgotten();
+fn attributes_requested_before_an_own_change_are_ignored_after_eviction() {
+    let mut names = tree_without_file();
     let (file, counts) = names.learn(&stat(3, Kind::File), Freshness::since(Time(15)), &TRUST);
     assert!(!counts);
     let node = names.node(file).unwrap();
@@ -37,31 +38,31 @@ fn what_was_asked_for_before_an_own_change_does_not_count_once_the_node_was_forg
 }
 
 #[test]
-fn what_was_doubted_while_it_was_forgotten_is_not_believed_again() {
-    let mut names = forgotten();
+fn attributes_invalidated_while_evicted_stay_invalid() {
+    let mut names = tree_without_file();
     names.invalidate_file(stat(3, Kind::File).id);
     let (file, _) = names.learn(&stat(3, Kind::File), Freshness::since(Time(15)), &TRUST);
     assert_eq!(names.node(file).unwrap().freshness, None);
 }
 
 #[test]
-fn what_was_asked_for_since_counts() {
-    let mut names = forgotten();
+fn attributes_requested_after_the_change_are_accepted() {
+    let mut names = tree_without_file();
     let (file, counts) = names.learn(&stat(3, Kind::File), Freshness::since(Time(25)), &TRUST);
     assert!(counts);
     assert_eq!(names.node(file).unwrap().stat.size, 0);
 }
 
 #[test]
-fn own_changes_of_long_ago_are_not_remembered() {
-    let mut names = forgotten();
+fn old_own_changes_are_removed() {
+    let mut names = tree_without_file();
     names.expire(Time(20) + super::EVICTED_FOR);
     assert!(names.evicted.nodes.is_empty() && names.evicted.order.is_empty());
 }
 
 #[test]
-fn of_more_own_changes_than_are_remembered_none_is_undone() {
-    let mut names = forgotten();
+fn own_changes_beyond_the_limit_are_not_reverted() {
+    let mut names = tree_without_file();
     for ino in 100..100 + super::EVICTED_MAX as u64 {
         let (file, _) = names.learn(&stat(ino, Kind::File), Freshness::since(Time(21)), &TRUST);
         names.changed(file, None, Freshness::since(Time(22)), Time(23));

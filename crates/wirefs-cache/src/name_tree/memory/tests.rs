@@ -6,7 +6,7 @@ use std::time::Duration;
 use wirefs_op::{Kind, Time};
 
 #[test]
-fn what_is_forgotten_takes_no_room() {
+fn evicted_nodes_take_no_memory() {
     let coherency = Coherency::within(Time(1), Duration::from_nanos(5));
     let freshness = Freshness::since(Time(1));
     let mut names = NameTree::new(stat(1, Kind::Directory), freshness);
@@ -18,7 +18,7 @@ fn what_is_forgotten_takes_no_room() {
     names.link(dir, b"first", file);
     names.link(dir, b"second", file);
     assert_eq!(names.bytes(), 3 * NODE_BYTES + COPIES * (3 + 5 + 6));
-    // Moved behind our back: a directory has one name.
+    // Another client moved the directory, which has one name.
     names.link(ROOT, b"moved", dir);
     names.rename((dir, b"first"), (ROOT, b"third"), false);
     names.rename((dir, b"second"), (ROOT, b"third"), false);

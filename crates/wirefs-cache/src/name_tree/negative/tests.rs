@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn a_name_is_told_until_it_is_untold() {
+fn a_negative_entry_is_recorded_until_it_is_removed() {
     let mut negative = NegativeEntries::default();
     assert!(negative.insert(TreeNodeId(1), b"a") && negative.insert(TreeNodeId(1), b"a"));
     assert_eq!(negative.count, 1);
@@ -12,7 +12,7 @@ fn a_name_is_told_until_it_is_untold() {
 }
 
 #[test]
-fn no_more_are_told_than_are_remembered() {
+fn negative_entries_are_limited() {
     let mut negative = NegativeEntries::default();
     let names = (0..PER_DIRECTORY_MAX + 10)
         .filter(|index| negative.insert(TreeNodeId(1), &index.to_le_bytes()))
@@ -29,7 +29,7 @@ fn no_more_are_told_than_are_remembered() {
 }
 
 #[test]
-fn fewer_are_remembered_where_less_is_allowed() {
+fn a_lower_limit_allows_fewer_negative_entries() {
     let mut negative = NegativeEntries::default();
     negative.limit(100);
     let names = (0..1000_u32).filter(|index| negative.insert(TreeNodeId(1), &index.to_le_bytes())).count();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use wirefs_op::{Kind, Stat, Time};
 
 #[test]
-fn a_replaced_file_is_the_same_node_under_its_new_number_and_the_old_one_is_another() {
+fn a_replaced_file_keeps_its_node_and_the_old_object_gets_another() {
     let coherency = Coherency::within(Time(5), Duration::from_nanos(5));
     let mut names = NameTree::new(stat(1, Kind::Directory), Freshness::since(Time(0)));
     let (file, _) = names.learn(&stat(3, Kind::File), Freshness::since(Time(1)), &coherency);
@@ -18,5 +18,5 @@ fn a_replaced_file_is_the_same_node_under_its_new_number_and_the_old_one_is_anot
     let (other, _) = names.learn(&stat(3, Kind::File), Freshness::since(Time(4)), &coherency);
     assert_ne!(other, file);
     let (same, counts) = names.learn(&Stat { size: 9, ..new }, Freshness::since(Time(2)), &coherency);
-    assert_eq!((same, counts), (file, false), "asked for before it was replaced");
+    assert_eq!((same, counts), (file, false), "requested before it was replaced");
 }
