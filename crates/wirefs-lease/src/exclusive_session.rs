@@ -1,43 +1,46 @@
-//! Whether one holder is alone, and how it gives way when others come.
+//! The exclusive session of an export: granting it to a sole client, and recalling it when other sessions
+//! arrive.
 //!
-//! A holder that is told so goes ahead of the server: it answers its programs as the server is going to, and sends the
-//! changes behind. So whoever comes waits until all of that has arrived.
+//! A client with an exclusive session executes changes optimistically: it answers its programs before the
+//! server has executed the changes, and sends them later. A new session therefore waits until all of them
+//! have arrived.
 //!
 //! ```text
-//!             tell                       ask
-//!   Shared ──────────► Alone(holder) ──────────► GivingWay(holder)
-//!     ▲                     │ away for term + margin     │ has answered; rests; is silent for term + margin;
-//!     └─────────────────────┴────────────────────────────┘ or was expelled as long ago
+//!             grant                        recall
+//!   Shared ──────────► Exclusive(holder) ──────────► Recalling(holder)
+//!     ▲                     │ disconnected and expired    │ answered, released, silent for term + margin,
+//!     └─────────────────────┴─────────────────────────────┘ or expelled as long ago
 //! ```
-//! INVARIANT: as long as it is not `Shared`, nobody else is let on.
+//! INVARIANT: while the state is not `Shared`, no other session attaches.
 
 use crate::grantor::{HolderKey, LeaseConfig};
 use crate::limits::{EXCLUSIVE_RECALL_MAX, SILENCE};
 use crate::recall::Serial;
 use wirefs_op::Time;
 
-/// Who is alone.
+/// The holder of the exclusive session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct SoleHolder {
     holder: HolderKey,
     connected: bool,
     renewed_at: Time,
-    /// Of what it was told over its present connection, as long as nobody came.
+    /// The serial of the last notice on the current connection, before any recall.
     serial: Option<Serial>,
-    /// It has said that it goes ahead of nothing until it is heard again.
+    /// The holder has declared that it executes nothing optimistically before its next message.
     has_released: bool,
 }
 
-/// How far it is with giving way.
+/// The progress of a recall of the exclusive session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ExclusiveRecall {
-    /// What its answer repeats; none while it could not be told.
+    /// The serial that the holder's answer repeats; `None` while no notice was sent.
     serial: Option<Serial>,
-    /// When the others came.
+    /// The start of the recall.
     first: Time,
-    /// From when on the time counts that the next sign of it takes.
+    /// The start of the timeout for the holder's next answer or finished change.
     since: Time,
-    /// When it cannot believe to be alone any more, though it may not have noticed that its connection was closed.
+    /// The time when an expelled holder can no longer consider itself exclusive, even if it did not notice
+    /// the closed connection.
     expires: Option<Time>,
 }
 
@@ -48,18 +51,19 @@ enum Exclusivity {
     Recalling(SoleHolder, ExclusiveRecall),
 }
 
-/// What became of a lone holder while time passed.
+/// The result of [`ExclusiveSession::tick`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExclusiveOutcome {
-    /// Nothing.
+    /// No transition.
     Stays,
-    /// It is heard and does not give way: its connection has to be closed, and nothing more that comes over it answered.
+    /// The holder is alive but does not answer the recall. The caller closes its connection and answers
+    /// nothing more that arrives on it.
     Expelled(HolderKey),
-    /// It is alone no longer: others may be let on.
+    /// The exclusive session has ended: waiting sessions may attach.
     Shared,
 }
 
-/// Who is alone at one server, if anybody is.
+/// Tracks the exclusive session of one server.
 #[derive(Debug)]
 pub struct ExclusiveSession {
     config: LeaseConfig,
@@ -67,39 +71,41 @@ pub struct ExclusiveSession {
 }
 
 impl ExclusiveSession {
-    /// Nobody is.
+    /// Creates a tracker in the state `Shared`.
     pub fn new(config: LeaseConfig) -> ExclusiveSession {
         ExclusiveSession { config, state: Exclusivity::Shared }
     }
 
-    /// Whether nobody is alone: others may be let on.
+    /// Returns true if no holder has the exclusive session, so that other sessions may attach.
     pub fn is_shared(&self) -> bool {
         self.state == Exclusivity::Shared
     }
 
-    /// Whether others wait.
+    /// Returns true if a recall is in progress.
     pub fn is_recalling(&self) -> bool {
         matches!(self.state, Exclusivity::Recalling(..))
     }
 
-    /// Who is alone, or has not given way yet.
+    /// Returns the holder of the exclusive session, also while it is being recalled.
     pub fn holder(&self) -> Option<HolderKey> {
         self.sole().map(|sole| sole.holder)
     }
 
-    /// Whether it can be told anything.
+    /// Returns true if the holder has a connection over which a notice can be sent.
     pub fn is_connected(&self) -> bool {
         self.sole().is_some_and(|sole| sole.connected)
     }
 
-    /// A holder is about to be told that it is alone: it is there, and nobody else is, nor believes anything.
+    /// Makes a holder exclusive. The caller guarantees that the holder is connected, and that no other
+    /// session exists or holds leases.
     pub fn grant(&mut self, now: Time, holder: HolderKey) {
         let sole = SoleHolder { holder, connected: true, renewed_at: now, serial: None, has_released: false };
         self.state = Exclusivity::Exclusive(sole);
     }
 
-    /// Others come. They wait until nobody is alone any more, which [`pass`](Self::pass) may tell at once. Says whether the
-    /// holder has to be told now, with [`told`](Self::told).
+    /// Starts the recall of the exclusive session, because other sessions arrived. They wait until the state
+    /// is `Shared`; the next [`tick`](Self::tick) may already report that. Returns true if the caller must
+    /// notify the holder now and call [`notice_sent`](Self::notice_sent).
     pub fn recall(&mut self, now: Time) -> bool {
         let Exclusivity::Exclusive(sole) = self.state else { return false };
         self.state = Exclusivity::Recalling(
@@ -109,7 +115,7 @@ impl ExclusiveSession {
         sole.connected
     }
 
-    /// The holder is told how it stands: its answer repeats `serial`.
+    /// Records that a notice of the current state was sent to the holder, whose answer repeats `serial`.
     pub fn notice_sent(&mut self, serial: Serial) {
         match &mut self.state {
             Exclusivity::Shared => {}
@@ -118,13 +124,13 @@ impl ExclusiveSession {
         }
     }
 
-    /// A message of a holder came.
+    /// Records a message from a holder.
     pub fn renew(&mut self, now: Time, holder: HolderKey) {
         let was_silent = |sole: &SoleHolder| now.since(sole.renewed_at) > SILENCE;
         match &mut self.state {
             Exclusivity::Recalling(sole, recall) if sole.holder == holder => {
                 if was_silent(sole) {
-                    // It may see only now what it was told.
+                    // The holder may read the pending notice only now.
                     recall.since = now;
                 }
                 sole.renewed_at = sole.renewed_at.max(now);
@@ -136,7 +142,7 @@ impl ExclusiveSession {
         }
     }
 
-    /// One of the changes that a holder had gone ahead of is done.
+    /// Records that the server has executed one of the holder's optimistic changes.
     pub fn progressed(&mut self, now: Time, holder: HolderKey) {
         if let Exclusivity::Recalling(sole, recall) = &mut self.state
             && sole.holder == holder
@@ -145,8 +151,9 @@ impl ExclusiveSession {
         }
     }
 
-    /// A holder answers what it was told under this number: all that it had gone ahead of is at the server. Where it was told to
-    /// be alone it [`rest`](Self::rest)s by that. Says whether the number is one that counts.
+    /// Records the holder's answer to the notice `serial`: all its optimistic changes have arrived. The
+    /// answer to a grant counts as a [`release`](Self::release). Returns true if the serial is one that is
+    /// expected.
     pub fn answered(&mut self, holder: HolderKey, serial: Serial) -> bool {
         let (sole, asked) = match &self.state {
             Exclusivity::Shared => return false,
@@ -160,7 +167,7 @@ impl ExclusiveSession {
         is_it
     }
 
-    /// A holder says that it goes ahead of nothing, until it is heard again.
+    /// Records that a holder executes nothing optimistically before its next message.
     pub fn release(&mut self, holder: HolderKey) {
         match &mut self.state {
             Exclusivity::Exclusive(sole) if sole.holder == holder => sole.has_released = true,
@@ -169,7 +176,7 @@ impl ExclusiveSession {
         }
     }
 
-    /// The connection of a holder is gone.
+    /// Records that a holder's connection was closed.
     pub fn disconnected(&mut self, holder: HolderKey) {
         match &mut self.state {
             Exclusivity::Exclusive(sole) if sole.holder == holder && sole.has_released => {
@@ -185,8 +192,8 @@ impl ExclusiveSession {
         }
     }
 
-    /// A holder has come back over another connection. It has to be told how it stands, since a connection begins with
-    /// nobody alone.
+    /// Records that a holder has reconnected. The caller must send it a notice of the current state, since
+    /// each connection starts as not exclusive.
     pub fn reconnected(&mut self, now: Time, holder: HolderKey) {
         self.disconnected(holder);
         match &mut self.state {
@@ -200,14 +207,15 @@ impl ExclusiveSession {
         }
     }
 
-    /// A holder does not go ahead of the server any more, nor ever did by what it says now.
+    /// Ends the exclusive session of a holder that no longer executes optimistically, or that declares it
+    /// never did.
     pub fn end(&mut self, holder: HolderKey) {
         if self.holder() == Some(holder) {
             self.state = Exclusivity::Shared;
         }
     }
 
-    /// Lets time pass.
+    /// Advances the clock: ends or expels a holder whose time is over.
     pub fn tick(&mut self, now: Time) -> ExclusiveOutcome {
         let is_over = match &self.state {
             Exclusivity::Shared => false,
@@ -233,7 +241,7 @@ impl ExclusiveSession {
         }
     }
 
-    /// When time has to pass next.
+    /// Returns the time of the next transition, when [`tick`](Self::tick) is due.
     pub fn deadline(&self) -> Option<Time> {
         match &self.state {
             Exclusivity::Shared => None,
@@ -251,7 +259,7 @@ impl ExclusiveSession {
         }
     }
 
-    /// When it believes nothing any more if it is not heard before.
+    /// Returns the time when the holder's leases expire unless it sends a message before.
     fn expires_at(&self, sole: &SoleHolder) -> Time {
         sole.renewed_at + self.config.term + self.config.margin
     }
@@ -260,7 +268,8 @@ impl ExclusiveSession {
         sole.has_released || self.expires_at(sole) <= now
     }
 
-    /// When it must have given way, or be heard of. Not when it will be silent by then: it has run out soon after.
+    /// Returns the time when the holder must have answered or made progress. `None` if the holder will count
+    /// as silent by then, since its leases expire soon after.
     fn expel_at(&self) -> Option<Time> {
         let Exclusivity::Recalling(sole, recall) = &self.state else { return None };
         let due = (recall.since + self.config.answer).min(recall.first + EXCLUSIVE_RECALL_MAX);

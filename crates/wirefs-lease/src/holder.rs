@@ -1,4 +1,5 @@
-//! The client's side: until when leases may be believed, what recalls have overtaken, and when to forget everything.
+//! The client's side of leases: their expiry, recalls that race with replies, and invalidation of all cached
+//! data.
 
 mod overtaken;
 
@@ -8,66 +9,69 @@ use overtaken::Overtaken;
 use std::time::Duration;
 use wirefs_op::{FileId, Time};
 
-/// Everything that was learned under leases is to be emptied out of where the client cannot take back single answers: the
-/// kernel's caches. The client says [`flushed`](Holder::emptied) afterwards, and believes nothing before.
+/// A request to invalidate the kernel's caches, since the leases have expired or are void. The client calls
+/// [`flushed`](LeaseHolder::flushed) afterwards; no lease is valid before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheFlush {
-    /// The server lets changes pass after this.
+    /// The time after which the server lets changes run.
     pub by: Time,
-    /// Whether the client's own cache has to be emptied as well: the server does not know any more what it granted.
-    /// Without it, what is cached counts again once a request is answered.
+    /// True if the client must invalidate its own cache too, because the server lost its record of the
+    /// leases. Otherwise cached data is valid again after the next reply.
     pub own_cache_too: bool,
 }
 
-/// A recall that is being forgotten, to be handed back with [`LeaseHolder::forgotten`].
+/// A recall whose invalidation is in progress; ends with [`LeaseHolder::recall_done`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PendingRecall {
     serial: Serial,
     connection: u64,
 }
 
-/// Whether a connection is up.
+/// The state of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ConnectionState {
-    /// Attached, since then.
+    /// Attached since this time.
     Up(Time),
     Down,
 }
 
-/// The leases of one session, as its client sees them.
+/// The leases of one session, on the client.
 ///
-/// Leases count from the sending of the last request that was answered, for the term that the server told. Each answer
-/// goes to [`answered`](Holder::answered) before what it says is looked at. The clock is one that goes on while the machine
-/// sleeps.
+/// Leases are valid for the server's term, from the time when the last answered request was sent (Gray and
+/// Cheriton, 1989). The client passes each reply to [`reply_received`](LeaseHolder::reply_received) before it
+/// uses the contents. The clock must advance while the machine sleeps.
 ///
-/// # What the client owes
-/// - It hands a recall in as soon as it comes, forgets what it names, the kernel's caches last, and then answers it. The
-///   forgetting must not wait for a request of its own.
-/// - When the connection is lost it forgets, with the kernel, what its changes may have changed whose replies did not come.
-/// - A request that is sent again over another connection counts as sent then. (The server promises nothing in the reply to
-///   a change that it had received before: what it promised then may have been recalled since.)
-/// - Whatever it learned from a reply that [`is_overtaken`](Holder::is_overtaken) it does not take as leased.
-/// - It gives nothing to the kernel to keep while [`is_valid`](Holder::is_valid) is false.
+/// # Contract
+/// - The client passes a recall to [`recalled`](LeaseHolder::recalled) as soon as it arrives, invalidates the
+///   items in its own cache, then in the kernel's, and then answers. The invalidation must not wait for a
+///   request of its own.
+/// - When the connection is lost, the client and the kernel invalidate the objects of all changes whose
+///   replies did not arrive.
+/// - A request that is sent again on another connection counts as sent then. The server grants no lease in
+///   the reply to a change that it had already executed, since that lease may have been recalled meanwhile.
+/// - The client treats data of a reply for which [`is_overtaken`](LeaseHolder::is_overtaken) returns true as
+///   not leased.
+/// - The client lets the kernel cache nothing while [`is_valid`](LeaseHolder::is_valid) is false.
 #[derive(Debug)]
 pub struct LeaseHolder {
     term: Duration,
     state: ConnectionState,
-    /// How many connections were lost before.
+    /// The number of connections lost so far.
     connection: u64,
-    /// When the last request that was answered had been sent.
+    /// The sending time of the last request that was answered.
     answered: Option<Time>,
-    /// When the last request was sent.
+    /// The sending time of the last request.
     last_sent: Time,
-    /// Leases counted, and nobody was told yet that they do not.
+    /// Leases were valid, and their expiry was not reported yet.
     has_leases: bool,
     flush: Option<CacheFlush>,
-    /// How often the client was told to empty and has not said that it did.
+    /// The number of flushes that were requested and not finished.
     flushing: u32,
     overtaken: Overtaken,
 }
 
 impl LeaseHolder {
-    /// A session that has attached at `now`, to a server that names this term.
+    /// Creates the state of a session that has attached at `now` to a server with this term.
     pub fn new(now: Time, term: Duration) -> LeaseHolder {
         LeaseHolder {
             term,
@@ -82,8 +86,9 @@ impl LeaseHolder {
         }
     }
 
-    /// The session is attached again. Leases count again from the first request that is sent from now on and answered;
-    /// unless they were `retained`, everything is to be forgotten first.
+    /// Records that the session is attached again. Leases become valid with the first request that is sent
+    /// from now on and answered. Unless the server has `retained` them, all cached data must be invalidated
+    /// first.
     pub fn attached(&mut self, now: Time, term: Duration, retained: bool) {
         self.tick(now);
         self.state = ConnectionState::Up(now);
@@ -95,21 +100,21 @@ impl LeaseHolder {
         self.term = term;
     }
 
-    /// The connection is gone. Nothing is believed before a request is answered again; what the kernel has counts until the
-    /// term is over.
+    /// Records that the connection is lost. No lease is valid before a request is answered again; the
+    /// kernel's caches are valid until the term ends.
     pub fn disconnected(&mut self) {
         self.state = ConnectionState::Down;
         self.connection += 1;
     }
 
-    /// A request is being sent.
+    /// Records that a request is sent.
     pub fn request_sent(&mut self, now: Time) {
         self.last_sent = self.last_sent.max(now);
     }
 
-    /// A reply came to the request that was sent at `sent`, any reply.
+    /// Records a reply to the request that was sent at `sent`.
     pub fn reply_received(&mut self, now: Time, sent: Time) {
-        // Leases that are over by now are over, even if nobody was told yet: this answer begins anew.
+        // Expired leases stay expired even if that was not reported yet: this reply starts a new term.
         self.tick(now);
         match self.state {
             ConnectionState::Up(since) if sent >= since => {
@@ -120,12 +125,13 @@ impl LeaseHolder {
         }
     }
 
-    /// Whether what was learned under leases may be believed.
+    /// Returns true if leased data may be used.
     pub fn is_valid(&self, now: Time) -> bool {
         self.valid_until().is_some_and(|until| now < until)
     }
 
-    /// Until when leases may be believed, if nothing more is answered: [`LeaseHolder::lost`] ends it sooner.
+    /// Returns the time when leases expire without further replies. [`LeaseHolder::disconnected`] ends them
+    /// earlier.
     pub fn valid_until(&self) -> Option<Time> {
         let ConnectionState::Up(since) = self.state else { return None };
         let answered = self.answered.filter(|sent| *sent >= since)?;
@@ -133,7 +139,7 @@ impl LeaseHolder {
         (!is_flushing).then(|| answered + self.term)
     }
 
-    /// When a client that holds something should send a request, if it sends none before.
+    /// Returns the time when a client with leases should send a request to renew them.
     pub fn renewal_at(&self) -> Option<Time> {
         match self.state {
             ConnectionState::Up(_) => Some(self.last_sent + RENEWAL),
@@ -141,7 +147,7 @@ impl LeaseHolder {
         }
     }
 
-    /// A recall came, perhaps ahead of the reply to the attaching.
+    /// Records a recall. It may arrive before the reply to the attach.
     pub fn recalled(&mut self, now: Time, serial: Serial, items: &[LeaseItem]) -> PendingRecall {
         if items.is_empty() {
             self.overtaken.everything(now);
@@ -152,49 +158,50 @@ impl LeaseHolder {
         PendingRecall { serial, connection: self.connection }
     }
 
-    /// What a recall named is forgotten, by the kernel too. Gives back the number to answer with; none when the connection
-    /// is gone by which it came: what was not answered comes again, and a server that started anew counts from the
-    /// beginning.
+    /// Returns the serial to answer with, once the recalled items are invalidated in the client and the
+    /// kernel. Returns `None` if the recall arrived on an earlier connection: the server sends unanswered
+    /// recalls again, and a restarted server restarts the numbering.
     pub fn recall_done(&self, pending: PendingRecall) -> Option<Serial> {
         (pending.connection == self.connection).then_some(pending.serial)
     }
 
-    /// Whether anything about an object was recalled since a request was sent at `sent`, so that what its reply tells of
-    /// the object's attributes, contents or listing is not under a lease.
+    /// Returns true if the object was recalled, wholly or in part, since a request was sent at `sent`. The
+    /// attributes, contents and listing in its reply are then not leased.
     pub fn is_overtaken(&self, id: FileId, sent: Time) -> bool {
         self.overtaken.object(id, sent)
     }
 
-    /// The same of what one name in a directory means.
+    /// Like [`is_overtaken`](Self::is_overtaken), for the entry of one name in a directory.
     pub fn is_name_overtaken(&self, directory: FileId, name: &[u8], sent: Time) -> bool {
         self.overtaken.name(directory, name, sent)
     }
 
-    /// No request from before `oldest` is under way any more; none at all without it.
+    /// Discards records of recalls from before `oldest`, the sending time of the oldest pending request; of
+    /// all recalls without one.
     pub fn prune(&mut self, oldest: Option<Time>) {
         self.overtaken.prune(oldest);
     }
 
-    /// When to call [`tick`](Self::tick) next.
+    /// Returns the time when [`tick`](Self::tick) is due.
     pub fn deadline(&self) -> Option<Time> {
         self.answered.filter(|_| self.has_leases).map(|sent| sent + self.term)
     }
 
-    /// Lets time pass.
+    /// Advances the clock: requests a flush when the leases have expired.
     pub fn tick(&mut self, now: Time) {
         if self.deadline().is_some_and(|over| over <= now) {
             self.start_flush(now, false);
         }
     }
 
-    /// What is to be emptied, once for each time.
+    /// Returns a requested flush, once each.
     pub fn poll(&mut self) -> Option<CacheFlush> {
         let flush = self.flush.take()?;
         self.flushing += 1;
         Some(flush)
     }
 
-    /// Everything is empty that one [`poll`](Self::poll) told to.
+    /// Records that one flush from [`poll`](Self::poll) is finished.
     pub fn flushed(&mut self) {
         self.flushing = self.flushing.saturating_sub(1);
     }

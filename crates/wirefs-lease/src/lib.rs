@@ -2,7 +2,7 @@
 //! on the server; [`LeaseHolder`] holds, invalidates and expires on the client.
 //!
 //! *Holds*: before a change runs, no other client has a valid lease on the objects it touches. Data read
-//! before a change is not granted after it. No change waits forever, whatever holders do. A holder that
+//! before a change is not granted after it. No change waits forever, even if holders fail. A holder that
 //! reconnects gets its missed recalls before its leases are valid again. Every table is bounded; a full one
 //! causes too many recalls or too few grants, never the reverse.
 //!

@@ -15,7 +15,7 @@ fn exclusive_to_a() -> ExclusiveSession {
     exclusive
 }
 
-/// A is alone, and was told at the beginning that others come.
+/// A has the exclusive session, and its recall starts at the beginning.
 fn recalling() -> ExclusiveSession {
     let mut exclusive = exclusive_to_a();
     assert!(exclusive.recall(BEGIN));
@@ -23,8 +23,8 @@ fn recalling() -> ExclusiveSession {
     exclusive
 }
 
-/// Lets time pass second by second, up to so many; A is heard in each where `act` says so. When it was over, and when A was
-/// expelled.
+/// Advances the clock second by second, for at most `seconds`, with an action in each. Returns the second
+/// when the session ended, and the second when A was expelled.
 fn pass(
     exclusive: &mut ExclusiveSession,
     seconds: u64,
@@ -38,31 +38,31 @@ fn pass(
             ExclusiveOutcome::Stays => {}
             ExclusiveOutcome::Shared => over = over.or(Some(second)),
             ExclusiveOutcome::Expelled(A) => expelled = expelled.or(Some(second)),
-            ExclusiveOutcome::Expelled(other) => panic!("{other:?} is not alone"),
+            ExclusiveOutcome::Expelled(other) => panic!("{other:?} does not have the exclusive session"),
         }
     }
     (over, expelled)
 }
 
 #[test]
-fn who_answers_gives_way_at_once() {
+fn an_answer_ends_the_exclusive_session_immediately() {
     let mut exclusive = recalling();
     assert!(!exclusive.answered(A, Serial(6)) && !exclusive.answered(B, Serial(7)));
     assert!(exclusive.is_recalling());
     assert!(exclusive.answered(A, Serial(7)));
     assert!(exclusive.is_shared() && exclusive.deadline().is_none());
-    assert!(!exclusive.answered(A, Serial(7)), "it was over before");
+    assert!(!exclusive.answered(A, Serial(7)), "the session had ended before");
 }
 
 #[test]
-fn who_is_alone_stays_so_as_long_as_nobody_asks() {
+fn an_exclusive_session_lasts_until_it_is_recalled() {
     let mut exclusive = exclusive_to_a();
     assert_eq!((pass(&mut exclusive, 1000, |_, _, _| {}), exclusive.deadline()), ((None, None), None));
     assert_eq!(exclusive.holder(), Some(A));
 }
 
 #[test]
-fn silent_holder_is_waited_for_until_it_believes_nothing_any_more() {
+fn a_silent_exclusive_holder_is_awaited_until_its_leases_expire() {
     let mut exclusive = recalling();
     let until = TERM + MARGIN;
     assert_eq!(exclusive.deadline(), Some(BEGIN + until));
@@ -71,37 +71,37 @@ fn silent_holder_is_waited_for_until_it_believes_nothing_any_more() {
 }
 
 #[test]
-fn who_was_silent_for_so_long_before_is_not_waited_for() {
+fn the_recall_does_not_wait_for_a_holder_silent_for_the_term() {
     let mut exclusive = exclusive_to_a();
     let now = BEGIN + TERM + MARGIN;
-    assert!(exclusive.recall(now), "it may hear of it still");
+    assert!(exclusive.recall(now), "the notice can still reach it");
     assert_eq!(exclusive.tick(now), ExclusiveOutcome::Shared);
 }
 
 #[test]
-fn lost_connection_counts_as_silence() {
+fn a_lost_connection_counts_as_silence() {
     let mut exclusive = recalling();
     exclusive.disconnected(A);
-    assert!(!exclusive.answered(A, Serial(7)), "the connection is gone that it was told over");
+    assert!(!exclusive.answered(A, Serial(7)), "the notice was sent on a closed connection");
     assert_eq!(pass(&mut exclusive, 60, |_, _, _| {}), (Some((TERM + MARGIN).as_secs()), None));
     let mut exclusive = exclusive_to_a();
     exclusive.disconnected(A);
-    assert!(!exclusive.recall(BEGIN), "there is no way to tell it");
+    assert!(!exclusive.recall(BEGIN), "no connection to send a notice on");
     assert_eq!(pass(&mut exclusive, 60, |_, _, _| {}), (Some((TERM + MARGIN).as_secs()), None));
 }
 
 #[test]
-fn who_is_away_for_long_is_alone_no_more() {
+fn a_long_disconnect_ends_the_exclusive_session() {
     let mut exclusive = exclusive_to_a();
     exclusive.disconnected(A);
     assert_eq!(exclusive.deadline(), Some(BEGIN + TERM + MARGIN));
     assert_eq!(pass(&mut exclusive, 60, |_, _, _| {}).0, Some((TERM + MARGIN).as_secs()));
     exclusive.reconnected(BEGIN + Duration::from_secs(61), A);
-    assert!(exclusive.is_shared(), "others may have come and gone");
+    assert!(exclusive.is_shared(), "other sessions may have come and gone");
 }
 
 #[test]
-fn who_comes_back_in_time_is_told_again_and_answers_that() {
+fn a_reconnected_holder_gets_a_new_notice_and_answers_it() {
     let mut exclusive = recalling();
     exclusive.disconnected(A);
     exclusive.reconnected(BEGIN + Duration::from_secs(5), A);
@@ -111,7 +111,7 @@ fn who_comes_back_in_time_is_told_again_and_answers_that() {
 }
 
 #[test]
-fn who_is_heard_and_does_not_give_way_is_expelled_and_believes_nothing_after_a_term() {
+fn a_holder_that_does_not_answer_is_expelled_and_expires_after_a_term() {
     let mut exclusive = recalling();
     let (over, expelled) = pass(&mut exclusive, 60, |exclusive, now, _| exclusive.renew(now, A));
     let answer = ANSWER.as_secs();
@@ -119,7 +119,7 @@ fn who_is_heard_and_does_not_give_way_is_expelled_and_believes_nothing_after_a_t
 }
 
 #[test]
-fn who_was_expelled_and_comes_back_at_once_gains_no_time() {
+fn an_expelled_holder_that_reconnects_gains_no_time() {
     let mut exclusive = recalling();
     let (over, _) = pass(&mut exclusive, 60, |exclusive, now, second| {
         if second == ANSWER.as_secs() + 1 {
@@ -132,7 +132,7 @@ fn who_was_expelled_and_comes_back_at_once_gains_no_time() {
 }
 
 #[test]
-fn who_brings_one_change_after_the_other_is_waited_for_but_not_for_ever() {
+fn a_holder_that_makes_progress_gets_more_time_but_not_forever() {
     let mut exclusive = recalling();
     let (over, expelled) = pass(&mut exclusive, 300, |exclusive, now, second| {
         exclusive.renew(now, A);
@@ -146,7 +146,7 @@ fn who_brings_one_change_after_the_other_is_waited_for_but_not_for_ever() {
 }
 
 #[test]
-fn changes_of_others_are_no_progress() {
+fn changes_of_other_holders_are_no_progress() {
     let mut exclusive = recalling();
     let (_, expelled) = pass(&mut exclusive, 60, |exclusive, now, _| {
         exclusive.renew(now, A);
@@ -156,7 +156,7 @@ fn changes_of_others_are_no_progress() {
 }
 
 #[test]
-fn who_wakes_up_is_given_time_anew() {
+fn a_holder_that_wakes_up_gets_new_time_to_answer() {
     let mut exclusive = recalling();
     let (over, expelled) = pass(&mut exclusive, 40, |exclusive, now, second| {
         if second >= 12 {
@@ -167,7 +167,7 @@ fn who_wakes_up_is_given_time_anew() {
 }
 
 #[test]
-fn who_rests_is_not_waited_for() {
+fn the_recall_does_not_wait_for_a_released_holder() {
     let mut exclusive = recalling();
     exclusive.release(B);
     assert!(exclusive.is_recalling());
@@ -175,19 +175,19 @@ fn who_rests_is_not_waited_for() {
     assert!(exclusive.is_shared());
     let mut exclusive = exclusive_to_a();
     exclusive.release(A);
-    assert!(!exclusive.is_shared(), "nobody asks yet");
-    assert!(exclusive.recall(BEGIN), "it must not take itself for alone when it goes on");
+    assert!(!exclusive.is_shared(), "no other session is waiting yet");
+    assert!(exclusive.recall(BEGIN), "a holder that resumes must not consider itself exclusive");
     assert_eq!(exclusive.tick(BEGIN), ExclusiveOutcome::Shared);
 }
 
 #[test]
-fn who_answers_that_it_is_alone_rests_also_when_others_came_meanwhile() {
+fn an_answer_to_the_grant_releases_even_after_a_recall_started() {
     let mut exclusive = ExclusiveSession::new(LeaseConfig::default());
     exclusive.grant(BEGIN, A);
     exclusive.notice_sent(Serial(3));
     assert!(!exclusive.answered(A, Serial(2)) && !exclusive.answered(B, Serial(3)));
     assert!(exclusive.answered(A, Serial(3)));
-    assert!(!exclusive.is_shared(), "nobody asks yet");
+    assert!(!exclusive.is_shared(), "no other session is waiting yet");
     assert!(exclusive.recall(BEGIN));
     exclusive.notice_sent(Serial(4));
     assert_eq!(exclusive.tick(BEGIN), ExclusiveOutcome::Shared);
@@ -202,7 +202,7 @@ fn who_answers_that_it_is_alone_rests_also_when_others_came_meanwhile() {
 }
 
 #[test]
-fn who_is_heard_after_it_rested_is_waited_for() {
+fn a_message_after_a_release_makes_the_recall_wait() {
     let mut exclusive = exclusive_to_a();
     exclusive.release(A);
     exclusive.renew(BEGIN, A);
@@ -211,7 +211,7 @@ fn who_is_heard_after_it_rested_is_waited_for() {
 }
 
 #[test]
-fn others_are_not_taken_for_who_is_alone() {
+fn messages_of_other_holders_do_not_affect_the_exclusive_session() {
     let mut exclusive = recalling();
     exclusive.end(B);
     exclusive.disconnected(B);

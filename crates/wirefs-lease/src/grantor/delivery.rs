@@ -1,4 +1,4 @@
-//! The recalls on their way to one holder, and those that it has not answered.
+//! Recalls in transit to one holder, and those that it has not answered.
 
 use super::held_leases::RecallPosition;
 use super::{GrantorOutput, HolderKey, LeaseConfig};
@@ -7,16 +7,16 @@ use crate::recall::{LeaseItem, Serial};
 use std::collections::VecDeque;
 use wirefs_op::Time;
 
-/// Items that travel together. Without items it is everything.
+/// Items that are sent in one message. No items: everything is recalled.
 #[derive(Debug)]
 pub(super) struct Batch {
-    /// What has to be forgotten.
+    /// The objects and names to invalidate.
     pub(super) items: Vec<LeaseItem>,
-    /// What is forgotten once this batch and all before it are answered.
+    /// The position that is cleared once this batch and all earlier ones are answered.
     pub(super) position: RecallPosition,
-    /// When the first item was recalled for the first time.
+    /// The time of the first recall of the first item.
     pub(super) first: Time,
-    /// From when on the time counts that the answer takes.
+    /// The start of the answer timeout.
     since: Time,
     bytes: usize,
 }
@@ -37,7 +37,7 @@ struct Sent {
     answered: bool,
 }
 
-/// Batches in order: first those sent, then those that are not yet.
+/// Batches in order: sent ones, then unsent ones.
 #[derive(Debug, Default)]
 pub(super) struct Delivery {
     serial: Serial,
@@ -47,17 +47,17 @@ pub(super) struct Delivery {
 }
 
 impl Delivery {
-    /// Items that were not answered.
+    /// Returns the number of unanswered items.
     pub(super) fn items(&self) -> usize {
         self.items
     }
 
-    /// Whether nothing is under way.
+    /// Returns true if no batch is pending.
     pub(super) fn is_empty(&self) -> bool {
         self.sent.is_empty() && self.unsent.is_empty()
     }
 
-    /// Sends an item, with others that are not sent yet. Its batch clears `position`.
+    /// Queues an item, in one batch with other unsent items. Its answer clears `position`.
     pub(super) fn push(&mut self, now: Time, first: Time, item: LeaseItem, position: RecallPosition) {
         self.items += 1;
         let bytes = item.bytes();
@@ -73,25 +73,25 @@ impl Delivery {
         }
     }
 
-    /// Sends that everything has to be forgotten.
+    /// Queues a recall of everything.
     pub(super) fn push_everything(&mut self, now: Time, first: Time, position: RecallPosition) {
         self.unsent.push_back(Batch { items: Vec::new(), position, first, since: now, bytes: 0 });
     }
 
-    /// The last batch that is not sent yet clears `position`.
+    /// Makes the answer to the last unsent batch clear `position`.
     pub(super) fn set_last_position(&mut self, position: RecallPosition) {
         if let Some(batch) = self.unsent.back_mut() {
             batch.position = position;
         }
     }
 
-    /// A number that nothing else has.
+    /// Returns a serial that no recall has.
     pub(super) fn next_serial(&mut self) -> Serial {
         self.serial.0 += 1;
         self.serial
     }
 
-    /// Hands out what is not sent yet.
+    /// Moves the unsent batches to `outputs`.
     pub(super) fn flush(&mut self, holder: HolderKey, outputs: &mut VecDeque<GrantorOutput>) {
         for batch in self.unsent.drain(..) {
             self.serial.0 += 1;
@@ -101,7 +101,7 @@ impl Delivery {
         }
     }
 
-    /// An answer came. Gives back the next batch that is answered together with all before it, as often as there is one.
+    /// Records an answer. Returns the batches that are now answered together with all earlier ones, in order.
     pub(super) fn answered(&mut self, serial: Serial) -> Vec<Batch> {
         if let Some(sent) = self.sent.iter_mut().find(|sent| sent.serial == serial) {
             sent.answered = true;
@@ -114,28 +114,29 @@ impl Delivery {
         done
     }
 
-    /// The connection broke: gives back what was not answered. Numbers from before mean nothing any more.
+    /// Removes and returns all unanswered batches, after the connection broke. Their serials are no longer
+    /// valid.
     pub(super) fn take_unanswered(&mut self) -> Vec<Batch> {
         self.items = 0;
         let sent = self.sent.drain(..).filter(|sent| !sent.answered).map(|sent| sent.batch);
         sent.chain(self.unsent.drain(..)).collect()
     }
 
-    /// The holder was silent, so that it may see the recalls only now.
+    /// Restarts the answer timeouts, because the holder was silent and may read the recalls only now.
     pub(super) fn restart_timers(&mut self, now: Time) {
         for sent in &mut self.sent {
             sent.batch.since = now;
         }
     }
 
-    /// Nobody waited for the answers up to now.
+    /// Restarts both timeouts, because no change has waited for the answers so far.
     pub(super) fn reset_timers(&mut self, now: Time) {
         for batch in self.sent.iter_mut().map(|sent| &mut sent.batch).chain(&mut self.unsent) {
             (batch.first, batch.since) = (now, now);
         }
     }
 
-    /// When the oldest must be answered.
+    /// Returns the time by which the oldest recall must be answered.
     pub(super) fn due(&self, config: &LeaseConfig) -> Option<Time> {
         let front = &self.sent.front()?.batch;
         Some((front.since + config.answer).min(front.first + config.answer_max))

@@ -1,17 +1,18 @@
-//! Which change may change the names of which directories: each waits until it can have all that it needs at once.
+//! Exclusive locks on directories, for changes of their names. A change acquires all its directories at once
+//! or waits.
 //!
-//! Nobody waits while it has something, so no circle of waiting can close. The oldest that waits is passed by nobody who
-//! needs one of the same directories, so each comes to its turn.
+//! Deadlock is impossible, since no job holds a lock while it waits. Starvation is impossible too: no job
+//! overtakes an older one that needs one of the same directories.
 
 use super::JobKey;
 use std::collections::{BTreeMap, BTreeSet};
 use wirefs_op::FileId;
 
-/// When a change first asked for its directories, as a number that grows.
+/// The age of a change: a growing number, taken at its first request for locks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Ticket(pub(super) u64);
 
-/// The directories that are taken, and who waits for some.
+/// The locked directories and the waiting jobs.
 #[derive(Debug, Default)]
 pub(super) struct DirectoryLocks {
     taken: BTreeMap<FileId, JobKey>,
@@ -19,8 +20,8 @@ pub(super) struct DirectoryLocks {
 }
 
 impl DirectoryLocks {
-    /// Takes all these directories, or gives up those that the job has and waits for all. What it has and does not name
-    /// is given up. True when it has them.
+    /// Locks exactly these directories, or releases those that the job holds and queues it for all of them.
+    /// Returns true if the job has them now.
     pub(super) fn take(&mut self, ticket: Ticket, job: JobKey, wanted: BTreeSet<FileId>) -> bool {
         if self.has(job, &wanted) && !self.is_waiting(ticket) {
             self.taken.retain(|id, owner| *owner != job || wanted.contains(id));
@@ -32,18 +33,18 @@ impl DirectoryLocks {
         !self.is_waiting(ticket)
     }
 
-    /// Whether the job waits.
+    /// Returns true if the job waits.
     pub(super) fn is_waiting(&self, ticket: Ticket) -> bool {
         self.waiting.contains_key(&ticket)
     }
 
-    /// Gives up all that the job has or waits for.
+    /// Releases the job's locks and removes it from the queue.
     pub(super) fn release(&mut self, ticket: Ticket, job: JobKey) {
         self.waiting.remove(&ticket);
         self.taken.retain(|_, owner| *owner != job);
     }
 
-    /// Lets those take their directories for whom all are free, the oldest first.
+    /// Gives waiting jobs their locks, oldest first, if all of their directories are free.
     pub(super) fn advance(&mut self) {
         let mut reserved = BTreeSet::new();
         let mut served = Vec::new();
@@ -61,7 +62,7 @@ impl DirectoryLocks {
         }
     }
 
-    /// Whether the job has all these.
+    /// Returns true if the job holds all these locks.
     fn has(&self, job: JobKey, wanted: &BTreeSet<FileId>) -> bool {
         wanted.iter().all(|id| self.taken.get(id) == Some(&job))
     }

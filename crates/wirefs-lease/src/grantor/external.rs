@@ -1,4 +1,4 @@
-//! What programs on the server change themselves, and how our own changes are told apart from that.
+//! Changes by programs on the server, and how they are distinguished from the server's own changes.
 
 use super::job::Job;
 use super::{Grantor, GrantorOutput, JobKey};
@@ -8,14 +8,16 @@ use bytes::Bytes;
 use std::collections::BTreeSet;
 use wirefs_op::{FileId, Time};
 
-/// A report of what a job of ours may be doing: which version that leaves behind is not known before the job's end.
+/// A reported change that a running job may have made. The version that the job leaves is unknown before its
+/// end.
 #[derive(Debug)]
 pub(super) struct UnattributedReport {
-    /// As it was reported.
+    /// The reported version.
     version: Option<u64>,
-    /// When it was reported first.
+    /// The time of the first report.
     since: Time,
-    /// Those that changed something of the object then and do so still. Empty: it is being looked at again.
+    /// The jobs that changed the object at that time and still run. Empty: the driver is checking the object
+    /// again.
     jobs: BTreeSet<JobKey>,
 }
 
@@ -26,8 +28,11 @@ impl UnattributedReport {
 }
 
 impl Grantor {
-    /// A job of ours is changing this, or has: the version before, if it is known, and the one left behind, none if the object is
-    /// gone; of a name the directory's versions. Called before the job's [`end`](Self::end).
+    /// Records that a job of the server is changing this object or name, or has changed it. Called before the
+    /// job's [`end`](Self::end).
+    ///
+    /// `before`: the version before the change, if known. `after`: the version after it, `None` if the object
+    /// is gone. For a name, both are versions of the directory.
     pub fn own_change(
         &mut self,
         now: Time,
@@ -39,16 +44,16 @@ impl Grantor {
         self.own.add(now, id, name, before, after);
     }
 
-    /// A watcher reports that an object changed, or what a name in a directory means, and which version the object has
-    /// now; without one when it is gone. Who knows it is told; nobody waits for that. Own changes are recognised and
-    /// passed over, as far as versions tell.
+    /// Handles a watcher's report that an object or a name in a directory changed. `version` is the object's
+    /// current version, `None` if it is gone. Recalls the leases on it, without waiting for answers. Reports
+    /// of the server's own changes are ignored as far as versions identify them.
     pub fn external_change(&mut self, now: Time, id: FileId, name: Option<&Bytes>, version: Option<u64>) {
         let item = LeaseItem { id, name: name.cloned() };
         let since = self.unattributed.remove(&item).map_or(now, |report| report.since);
         if self.own.explain(id, name, version) {
             return;
         }
-        // A watch that leaves out own changes reports names without a version.
+        // A watch that filters out the server's own changes reports names without a version.
         let may_be_own = name.is_none() || version.is_some();
         if may_be_own && now.since(since) < ATTRIBUTION_SPAN && self.unattributed.len() < UNATTRIBUTED_MAX {
             let jobs: BTreeSet<JobKey> = self.running(id).collect();
@@ -64,24 +69,25 @@ impl Grantor {
         }
     }
 
-    /// The jobs that may be changing something of this object now, some more than once.
+    /// Returns the jobs that may be changing this object now, possibly with repetitions.
     fn running(&self, id: FileId) -> impl Iterator<Item = JobKey> {
         let jobs = self.touching.get(&id).map_or(&[][..], Vec::as_slice).iter().map(|(key, _)| *key);
         jobs.filter(|key| self.jobs.get(key).is_some_and(Job::is_clear))
     }
 
-    /// Whether [`tick`](Self::tick) may have to be called earlier than was known.
+    /// Returns true if reports wait for attribution, so that [`tick`](Self::tick) may be due earlier than
+    /// before.
     pub fn has_unattributed_reports(&self) -> bool {
         !self.unattributed.is_empty()
     }
 
-    /// What was reported while this job changed the object is looked at again once none of the others is left that did, unless
-    /// it is known by now to be what one of them left behind.
-    pub(super) fn settle_reports(&mut self, key: JobKey, over: &Job) {
+    /// Requests a check of the reports that waited for this job, once no other job delays them. A report that
+    /// an own change explains is discarded.
+    pub(super) fn settle_reports(&mut self, key: JobKey, ended: &Job) {
         if self.unattributed.is_empty() {
             return;
         }
-        for id in over.touched().map(|what| what.id).collect::<BTreeSet<_>>() {
+        for id in ended.touched().map(|object| object.id).collect::<BTreeSet<_>>() {
             let of_object =
                 self.unattributed.range_mut(LeaseItem::whole(id)..).take_while(|(item, _)| item.id == id);
             let mut explained = Vec::new();
@@ -99,7 +105,7 @@ impl Grantor {
         }
     }
 
-    /// What others may believe is not left in doubt for long.
+    /// Requests a check of the reports that have waited for too long.
     pub(super) fn expire_reports(&mut self, now: Time) {
         for (item, report) in &mut self.unattributed {
             if report.deadline().is_some_and(|at| at <= now) {
@@ -109,7 +115,7 @@ impl Grantor {
         }
     }
 
-    /// When to call [`tick`](Self::tick) for what is in doubt.
+    /// Returns the time when the next waiting report expires.
     pub(super) fn reports_expire_at(&self) -> Option<Time> {
         self.unattributed.values().filter_map(UnattributedReport::deadline).min()
     }

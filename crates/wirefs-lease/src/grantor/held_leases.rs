@@ -1,99 +1,100 @@
-//! What one holder may believe, and up to where it is sure to have forgotten what it was told to.
+//! The leases of one holder, and the position up to which its recalls are answered.
 
 use crate::lease_set::LeaseSet;
 use std::collections::BTreeMap;
 use wirefs_op::FileId;
 
-/// A place in the order of what one holder was told to forget.
+/// A position in the sequence of recalls to one holder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct RecallPosition(u64);
 
-/// What one holder may believe.
+/// The leases of one holder.
 ///
-/// Everything that a holder has to forget gets a *mark*, a number that grows. `cleared` is the mark up to which nothing
-/// is believed any more: the holder has answered, or its leases have run out. Who waits for a holder waits until
-/// `cleared` reaches the mark of what it needs.
+/// Each recall gets a *position*, a growing number. `cleared` is the position up to which the holder uses no
+/// recalled lease any more: it has answered, or its leases have expired. A job that waits for a holder waits
+/// until `cleared` reaches the position of its recall.
 ///
-/// INVARIANT: while there is a `all_recalled`, `known` is empty.
+/// INVARIANT: while `all_recalled` is present, `granted` is empty.
 #[derive(Debug, Default)]
 pub(super) struct HeldLeases {
-    known: LeaseSet,
-    /// All that was known when everything was recalled, and the mark of that.
+    granted: LeaseSet,
+    /// The leases that existed when everything was recalled, and the position of that recall.
     all_recalled: Option<(LeaseSet, RecallPosition)>,
-    /// Objects that were recalled as a whole and taken out of `known`.
+    /// Objects that were recalled as a whole and removed from `granted`.
     recalling: BTreeMap<FileId, RecallPosition>,
-    /// The last mark given.
+    /// The last position assigned.
     position: RecallPosition,
     cleared: RecallPosition,
 }
 
 impl HeldLeases {
-    /// Whether the object was granted and not recalled as a whole since.
+    /// Returns true if the object is leased and was not recalled as a whole.
     pub(super) fn contains(&self, id: FileId) -> bool {
-        self.known.contains(id)
+        self.granted.contains(id)
     }
 
-    /// Whether anything was.
+    /// Returns true if no object is leased.
     pub(super) fn is_empty(&self) -> bool {
-        self.known.is_empty()
+        self.granted.is_empty()
     }
 
-    /// The object is granted. True when it is new.
-    pub(super) fn learn(&mut self, id: FileId) -> bool {
-        self.known.insert(id)
+    /// Grants the object. Returns true if it was not leased.
+    pub(super) fn grant(&mut self, id: FileId) -> bool {
+        self.granted.insert(id)
     }
 
-    /// Objects in the sets.
+    /// Returns the number of objects in the sets.
     pub(super) fn len(&self) -> usize {
-        self.known.len() + self.all_recalled.as_ref().map_or(0, |(ids, _)| ids.len())
+        self.granted.len() + self.all_recalled.as_ref().map_or(0, |(ids, _)| ids.len())
     }
 
-    /// Bytes that the sets take.
+    /// Returns the memory of the sets in bytes.
     pub(super) fn bytes(&self) -> usize {
-        self.known.bytes() + self.all_recalled.as_ref().map_or(0, |(ids, _)| ids.bytes())
+        self.granted.bytes() + self.all_recalled.as_ref().map_or(0, |(ids, _)| ids.bytes())
     }
 
-    /// Whether everything was recalled and may still be believed.
+    /// Returns true if everything was recalled and the recall is not answered.
     pub(super) fn is_recalling_all(&self) -> bool {
         self.all_recalled.is_some()
     }
 
-    /// The last mark given.
+    /// Returns the last position assigned.
     pub(super) fn position(&self) -> RecallPosition {
         self.position
     }
 
-    /// Up to where all is forgotten.
+    /// Returns the position up to which all recalls are answered.
     pub(super) fn cleared(&self) -> RecallPosition {
         self.cleared
     }
 
-    /// What must be cleared before an object that was recalled is no longer believed; nothing when it is not.
+    /// Returns the position that must be cleared before the holder stops using a recalled object; `None` if
+    /// it already has.
     pub(super) fn pending(&self, id: FileId) -> Option<RecallPosition> {
         let all_recalled =
             self.all_recalled.as_ref().filter(|(ids, _)| ids.contains(id)).map(|(_, position)| *position);
         all_recalled.max(self.recalling.get(&id).copied()).filter(|position| *position > self.cleared)
     }
 
-    /// Something about the object has to be forgotten, or all of it.
+    /// Records a recall of the whole object or of a part of it.
     pub(super) fn recall(&mut self, id: FileId, is_whole: bool) {
         self.position.0 += 1;
         if is_whole {
-            self.known.remove(id);
+            self.granted.remove(id);
             self.recalling.insert(id, self.position);
         }
     }
 
-    /// Everything has to be forgotten.
+    /// Records a recall of everything.
     pub(super) fn recall_all(&mut self) {
         self.position.0 += 1;
-        let known = std::mem::take(&mut self.known);
+        let granted = std::mem::take(&mut self.granted);
         if self.all_recalled.is_none() {
-            self.all_recalled = Some((known, self.position));
+            self.all_recalled = Some((granted, self.position));
         }
     }
 
-    /// What was marked up to here is forgotten.
+    /// Records that all recalls up to this position are answered.
     pub(super) fn clear(&mut self, position: RecallPosition) {
         self.cleared = self.cleared.max(position);
         if self.all_recalled.as_ref().is_some_and(|(_, position)| *position <= self.cleared) {
@@ -101,7 +102,8 @@ impl HeldLeases {
         }
     }
 
-    /// These objects are looked up no longer, as far as they are forgotten. At most `pending_max` can be left.
+    /// Removes these objects from the recall table if their recalls are answered. At most `pending_max`
+    /// unanswered ones can remain.
     pub(super) fn trim(&mut self, ids: impl Iterator<Item = FileId>, pending_max: usize) {
         for id in ids {
             if self.recalling.get(&id).is_some_and(|position| *position <= self.cleared) {
@@ -113,7 +115,7 @@ impl HeldLeases {
         }
     }
 
-    /// All that was marked is forgotten.
+    /// Records that all recalls are answered.
     pub(super) fn clear_all(&mut self) {
         self.clear(self.position);
         self.recalling.clear();

@@ -1,17 +1,18 @@
-//! One holder as the server sees it, and whether changes wait for it.
+//! The server's state of one holder, and whether changes wait for it.
 //!
 //! ```text
-//!            silent for term + margin                  heard again, or joins again
+//!            silent for term + margin                  next message or join
 //!    Live ────────────────────────────► Fenced ──────────────────────────────────► Live
-//!      │                               all is cleared                 what it missed is sent first
-//!      │ heard, but does not answer
+//!      │                               all is cleared               missed recalls are sent first
+//!      │ not silent, does not answer
 //!      └────────────────────────────► Expelled ── joins again: everything is recalled ──► Live
 //!                                        │ term + margin: all is cleared
 //!                                        ▼
-//!                                    forgotten
+//!                                     removed
 //! ```
-//! INVARIANT: what a holder may believe, or may believe again, is known (`HeldLeases`), recalled and not cleared, or in
-//! `missed`, which is sent to it before anything else once its leases may count again.
+//! INVARIANT: each lease that a holder uses or may use again is in `HeldLeases`, recalled and not cleared, or
+//! in `missed`. The missed recalls are sent before anything else once the holder's leases can become valid
+//! again.
 
 use super::delivery::Delivery;
 use super::held_leases::{HeldLeases, RecallPosition};
@@ -24,45 +25,46 @@ use bytes::Bytes;
 use std::collections::VecDeque;
 use wirefs_op::{FileId, Time};
 
-/// Whether changes wait for the holder, and what becomes of it.
+/// Whether changes wait for the holder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum HolderPhase {
     /// Changes wait for its answers.
     Live,
-    /// It was silent for so long that its leases have run out. What it misses is noted.
+    /// The holder was silent until its leases expired. Recalls are noted as missed.
     Fenced,
-    /// It did not answer. Changes wait until its leases have run out, then it is forgotten.
+    /// The holder did not answer a recall. Changes wait until its leases expire, then it is removed.
     Expelled,
 }
 
-/// What became of a holder while time passed.
+/// The result of [`HolderState::tick`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TickOutcome {
-    /// It is still there.
+    /// The holder remains.
     Stays,
-    /// Its connection has to be closed.
+    /// The caller must close its connection.
     Expelled,
-    /// Nothing is known of it any more.
+    /// The caller must discard its state.
     Removed,
 }
 
-/// One holder.
+/// The state of one holder.
 #[derive(Debug)]
 pub(super) struct HolderState {
     key: HolderKey,
     phase: HolderPhase,
     connected: bool,
-    /// It has sent a request since it was told that nothing counts, so it knows.
+    /// The holder has sent a request after the reply that voided its leases.
     confirmed: bool,
     renewed_at: Time,
     leases: HeldLeases,
     delivery: Delivery,
     missed: Missed,
-    /// Since when somebody waits for what was missed.
+    /// The time since when a change waits for a missed recall.
     missed_since: Option<Time>,
     named: NameRecalls,
-    /// When the leases of one that was expelled have run out, and what is cleared then. Several when it came back and was
-    /// expelled again: who waits since the first time waits no longer for that.
+    /// The times when the leases of an expelled holder expire, and the positions that this clears. Several if
+    /// the holder came back and was expelled again: a change that waits since the first time waits only for
+    /// the first.
     expiries: VecDeque<(Time, RecallPosition)>,
 }
 
@@ -83,53 +85,54 @@ impl HolderState {
         }
     }
 
-    /// Whether it may be granted anything: not while it could not be told of a recall, nor while it forgets everything.
+    /// Returns true if leases may be granted: the holder is connected, and no recall of everything is
+    /// pending.
     pub(super) fn is_grantable(&self) -> bool {
         self.phase == HolderPhase::Live && self.connected && !self.leases.is_recalling_all()
     }
 
-    /// Whether its leases have run out since it was silent.
+    /// Returns true if its leases expired while it was silent.
     pub(super) fn is_fenced(&self) -> bool {
         self.phase == HolderPhase::Fenced
     }
 
-    /// Whether a connection to it is known.
+    /// Returns true if the holder has a connection.
     pub(super) fn is_connected(&self) -> bool {
         self.connected
     }
 
-    /// When it was last heard.
+    /// Returns the time of its last message.
     pub(super) fn renewed_at(&self) -> Time {
         self.renewed_at
     }
 
-    /// What it may believe.
+    /// Returns its leases.
     pub(super) fn leases(&self) -> &HeldLeases {
         &self.leases
     }
 
-    /// It is told of this object under a lease. True when it did not know it.
-    pub(super) fn learn(&mut self, id: FileId) -> bool {
-        self.leases.learn(id)
+    /// Grants a lease on the object. Returns true if the holder did not have it.
+    pub(super) fn grant(&mut self, id: FileId) -> bool {
+        self.leases.grant(id)
     }
 
-    /// Whether it has forgotten all that it was told to forget.
+    /// Returns true if all recalls are answered.
     pub(super) fn is_settled(&self) -> bool {
         self.leases.cleared() == self.leases.position() && self.delivery.is_empty()
     }
 
-    /// Whether it believes nothing, or its leases have run out.
+    /// Returns true if the holder has no valid lease.
     pub(super) fn is_idle(&self) -> bool {
         self.is_fenced() || (self.is_settled() && self.leases.is_empty())
     }
 
-    /// A number that no recall has.
+    /// Returns a serial that no recall has.
     pub(super) fn next_serial(&mut self) -> Serial {
         self.delivery.next_serial()
     }
 
-    /// Somebody changes the object, or what one name in it means: the holder is told to forget that, if it knows it.
-    /// Says which mark must be cleared before the change is made.
+    /// Recalls the object or one name in it, if the holder has a lease on it. Returns the position that must
+    /// be cleared before the change may run.
     pub(super) fn recall(&mut self, now: Time, id: FileId, name: Option<&Bytes>) -> Option<RecallPosition> {
         if !self.leases.contains(id) {
             return self.leases.pending(id);
@@ -147,7 +150,7 @@ impl HolderState {
         Some(self.leases.position()).filter(|position| *position > self.leases.cleared())
     }
 
-    /// The holder is told to forget everything.
+    /// Recalls everything from the holder.
     pub(super) fn recall_all(&mut self, now: Time) {
         match (self.phase, self.connected) {
             (HolderPhase::Live, true) => {
@@ -162,12 +165,13 @@ impl HolderState {
                 self.missed = Missed::Everything;
                 self.miss_everything(now);
             }
-            // It is told when it comes back.
+            // The missed recall is sent when the holder joins again.
             (HolderPhase::Expelled, _) => {}
         }
     }
 
-    /// The holder is told to forget everything, whatever is known of it: it may believe what another server granted it.
+    /// Recalls everything from the holder, whether or not leases are recorded: a different server may have
+    /// granted some.
     pub(super) fn recall_unrecorded(&mut self, now: Time) {
         self.leases.recall_all();
         self.delivery.push_everything(now, now, self.leases.position());
@@ -196,13 +200,13 @@ impl HolderState {
         }
     }
 
-    /// Hands out what was recalled since the last time.
+    /// Moves the unsent recalls to `outputs`.
     pub(super) fn flush(&mut self, outputs: &mut VecDeque<GrantorOutput>) {
         self.delivery.flush(self.key, outputs);
     }
 
-    /// The holder has forgotten what the recall of this number named. A number that is not outstanding says nothing: it
-    /// was sent over a connection that broke, and is sent again.
+    /// Records that the holder has answered the recall `serial`. Ignores a serial that is not outstanding: it
+    /// belongs to a broken connection, and its recall is sent again.
     pub(super) fn answered(&mut self, serial: Serial) {
         for batch in self.delivery.answered(serial) {
             self.leases.clear(batch.position);
@@ -217,7 +221,7 @@ impl HolderState {
         self.missed_since = None;
     }
 
-    /// A message of it came. Says whether something has to be sent to it now.
+    /// Records a message from the holder. Returns true if recalls for it are queued now.
     pub(super) fn renew(&mut self, now: Time) -> bool {
         let was_silent = now.since(self.renewed_at) > SILENCE;
         self.renewed_at = self.renewed_at.max(now);
@@ -234,12 +238,12 @@ impl HolderState {
         false
     }
 
-    /// A request of it came. It sends none before it has seen the reply to its joining.
+    /// Records a request from the holder. A holder sends none before it has the reply to its join.
     pub(super) fn confirm(&mut self) {
         self.confirmed |= self.connected;
     }
 
-    /// Its connection is gone: what it did not answer has to be told to it again.
+    /// Records that the connection was closed: unanswered recalls become missed ones.
     pub(super) fn disconnected(&mut self) {
         self.connected = false;
         for batch in self.delivery.take_unanswered() {
@@ -257,7 +261,7 @@ impl HolderState {
         }
     }
 
-    /// It has connected again. Says whether what it was granted counts still.
+    /// Records a new connection. Returns true if earlier leases are still valid.
     pub(super) fn join(&mut self, now: Time) -> bool {
         self.disconnected();
         self.confirmed &= self.phase != HolderPhase::Expelled;
@@ -268,7 +272,8 @@ impl HolderState {
         self.confirmed
     }
 
-    /// What was missed is sent ahead of anything else. It is cleared as a whole, since it is in no order.
+    /// Sends the missed recalls before anything else. They are cleared together, since their order is
+    /// unknown.
     fn send_missed(&mut self, now: Time) {
         let first = self.missed_since.take().unwrap_or(now);
         match std::mem::take(&mut self.missed) {
@@ -282,7 +287,7 @@ impl HolderState {
         }
     }
 
-    /// Lets its time pass.
+    /// Advances the clock of this holder.
     pub(super) fn tick(&mut self, now: Time, config: &LeaseConfig) -> TickOutcome {
         while let Some((_, position)) = self.expiries.front().copied().filter(|(at, _)| *at <= now) {
             self.expiries.pop_front();
@@ -294,7 +299,7 @@ impl HolderState {
                 if !self.connected {
                     return TickOutcome::Removed;
                 }
-                // It has to learn that nothing of it is left before a request of it is answered.
+                // The holder must learn that its leases are void before any of its requests is answered.
                 self.expel(now, config);
                 TickOutcome::Expelled
             }
@@ -315,7 +320,8 @@ impl HolderState {
         self.renewed_at + config.term + config.margin
     }
 
-    /// It believes nothing until it has asked anew: what it misses is noted, as of one that was silent for too long.
+    /// Records that the holder uses no lease before its next request. It is treated like a silent holder:
+    /// recalls are noted as missed.
     pub(super) fn release_all(&mut self) {
         if self.phase == HolderPhase::Live {
             self.phase = HolderPhase::Fenced;
@@ -323,12 +329,14 @@ impl HolderState {
         }
     }
 
-    /// When it must have answered. Not when it will be silent by then: it is fenced instead, unless it is heard before.
+    /// Returns the time by which the holder must have answered. `None` if it will count as silent by then,
+    /// since it is fenced instead.
     fn expel_at(&self, config: &LeaseConfig) -> Option<Time> {
         self.delivery.due(config).filter(|due| *due <= self.renewed_at + SILENCE)
     }
 
-    /// Its connection is to be closed, but it may not have noticed: what it knows counts until the leases have run out.
+    /// Marks the holder as expelled. Its leases count until they expire, since it may not notice the closed
+    /// connection.
     fn expel(&mut self, now: Time, config: &LeaseConfig) {
         self.leases.recall_all();
         self.phase = HolderPhase::Expelled;
@@ -339,15 +347,15 @@ impl HolderState {
         self.expiries.push_back((now + config.term + config.margin, self.leases.position()));
     }
 
-    /// When time has to pass next.
+    /// Returns the time when [`tick`](Self::tick) is due.
     pub(super) fn deadline(&self, config: &LeaseConfig) -> Time {
-        let forget = self.renewed_at + config.remove_after;
+        let removal = self.renewed_at + config.remove_after;
         let next = match self.phase {
             HolderPhase::Live => {
                 let fence = self.fence_at(config);
                 self.expel_at(config).map_or(fence, |due| due.min(fence))
             }
-            HolderPhase::Fenced | HolderPhase::Expelled => forget,
+            HolderPhase::Fenced | HolderPhase::Expelled => removal,
         };
         self.expiries.front().map_or(next, |(at, _)| next.min(*at))
     }

@@ -1,24 +1,24 @@
-//! Holders come, are heard, answer, break off and go.
+//! The life of holders: join, renewal, answers to recalls, disconnection, removal.
 
 use super::holder_state::HolderState;
 use super::{Grantor, GrantorOutput, HolderKey};
 use crate::recall::Serial;
 use wirefs_op::Time;
 
-/// What became of a holder that joined.
+/// The result of [`Grantor::join`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JoinOutcome {
-    /// Nothing that it was granted before counts.
+    /// Earlier leases are void.
     Fresh,
-    /// What it was granted before counts still, but for what it is told to forget now.
+    /// Earlier leases are valid, except for the missed recalls, which are sent now.
     Retained,
-    /// There are too many holders: it is granted nothing.
+    /// The table of holders is full: this one gets no leases.
     Full,
 }
 
 impl Grantor {
-    /// A holder has attached, for the first time or again over another connection. What it missed meanwhile is recalled
-    /// ahead of the answer to anything that it asks over this connection.
+    /// Registers a holder that has attached, for the first time or again. Missed recalls are sent before any
+    /// reply on this connection.
     pub fn join(&mut self, now: Time, holder: HolderKey) -> JoinOutcome {
         self.detach(now, holder);
         if let Some(state) = self.holders.get_mut(&holder) {
@@ -33,8 +33,9 @@ impl Grantor {
         JoinOutcome::Fresh
     }
 
-    /// A holder that has joined may believe what a server before this one granted it: it is told to forget everything, and is granted
-    /// nothing before it has. Then it [`believes nothing`](Self::is_settled).
+    /// Recalls everything from a holder that has joined, because a previous run of the server may have
+    /// granted it leases. It is granted nothing before it has answered; then [`is_settled`](Self::is_settled)
+    /// returns true.
     pub fn recall_unrecorded(&mut self, now: Time, holder: HolderKey) {
         if let Some(state) = self.holders.get_mut(&holder) {
             state.recall_unrecorded(now);
@@ -42,27 +43,29 @@ impl Grantor {
         }
     }
 
-    /// Whether a holder has forgotten all that it was told to.
+    /// Returns true if a holder has answered all recalls.
     pub fn is_settled(&self, holder: HolderKey) -> bool {
         self.holders.get(&holder).is_some_and(HolderState::is_settled)
     }
 
-    /// Whether a holder may believe something.
+    /// Returns true if a holder may have a valid lease.
     pub fn may_hold_leases(&self, holder: HolderKey) -> bool {
         self.holders.get(&holder).is_some_and(|state| !state.is_idle())
     }
 
-    /// Nobody believes any more what the server before this one granted: changes wait for that no longer.
+    /// Ends the wait of changes for the leases of the server's previous run, since no client uses them any
+    /// more.
     pub fn recovered(&mut self) {
         self.recovering_until = None;
         self.retry();
     }
 
-    /// Forgets the holder that has been silent the longest, if one has.
+    /// Removes the holder that was silent for the longest time. Returns false if none is both fenced and
+    /// disconnected.
     fn make_room(&mut self) -> bool {
-        let is_gone = |state: &HolderState| state.is_fenced() && !state.is_connected();
-        let gone = self.holders.iter().filter(|(_, state)| is_gone(state));
-        let Some(key) = gone.min_by_key(|(_, state)| state.renewed_at()).map(|(key, _)| *key) else {
+        let is_removable = |state: &HolderState| state.is_fenced() && !state.is_connected();
+        let candidates = self.holders.iter().filter(|(_, state)| is_removable(state));
+        let Some(key) = candidates.min_by_key(|(_, state)| state.renewed_at()).map(|(key, _)| *key) else {
             return false;
         };
         self.outputs.push_back(GrantorOutput::HolderRemoved(key));
@@ -70,8 +73,9 @@ impl Grantor {
         true
     }
 
-    /// A request of a holder came over the connection that it joined with, or a ping. The one that it joined by is not
-    /// among them: a holder that is told to start [`JoinOutcome::Fresh`] is told so each time until it has sent another.
+    /// Records a request or ping of a holder on its current connection, which renews its leases. The request
+    /// by which it joined does not count: the holder gets [`JoinOutcome::Fresh`] until it has sent another
+    /// one.
     pub fn renew(&mut self, now: Time, holder: HolderKey) {
         let Some(state) = self.holders.get_mut(&holder) else { return };
         state.confirm();
@@ -80,7 +84,8 @@ impl Grantor {
         }
     }
 
-    /// A holder says that it has forgotten what this recall named. That counts as hearing it, but not as a request.
+    /// Records a holder's answer to a recall: the recalled items are invalidated. The answer renews the
+    /// leases but does not count as a request.
     pub fn recall_answered(&mut self, now: Time, holder: HolderKey, serial: Serial) {
         let Some(state) = self.holders.get_mut(&holder) else { return };
         if state.renew(now) {
@@ -90,7 +95,7 @@ impl Grantor {
         self.retry();
     }
 
-    /// The connection that a holder joined with is gone. It may believe what it was granted until its leases have run out.
+    /// Records that a holder's connection was closed. Its leases are valid until they expire.
     pub fn disconnected(&mut self, now: Time, holder: HolderKey) {
         if let Some(state) = self.holders.get_mut(&holder) {
             state.disconnected();
@@ -99,7 +104,7 @@ impl Grantor {
         }
     }
 
-    /// A holder has said that it believes nothing until a request that it sends after this is answered.
+    /// Records that a holder uses no lease before the reply to its next request.
     pub fn release_all(&mut self, holder: HolderKey) {
         if let Some(state) = self.holders.get_mut(&holder) {
             state.release_all();
@@ -107,17 +112,17 @@ impl Grantor {
         }
     }
 
-    /// A holder has said that it is gone for good, so that nobody believes anything any more.
+    /// Removes a holder that has ended its session, with all its leases.
     pub fn remove(&mut self, holder: HolderKey) {
         self.holders.remove(&holder);
-        // One that joins by the same key starts to count anew.
+        // A new holder with the same key starts counting from the beginning.
         for work in self.jobs.values_mut() {
             work.stop_waiting_for(holder);
         }
         self.retry();
     }
 
-    /// Recalls everything from everybody: before the server stops, or when a watcher has lost count.
+    /// Recalls everything from all holders, before the server stops or after a watcher lost events.
     pub fn recall_everything(&mut self, now: Time) {
         self.changes.ended_everywhere();
         for (key, state) in &mut self.holders {

@@ -1,4 +1,4 @@
-//! Jobs: what each touches, and what it waits for.
+//! Jobs: the objects that each touches, and the recalls that it waits for.
 
 use super::changes::Moment;
 use super::directory_locks::Ticket;
@@ -7,29 +7,29 @@ use super::{Grantor, GrantorOutput, HolderKey, JobKey, TouchOutcome, Touched};
 use std::collections::{BTreeMap, BTreeSet};
 use wirefs_op::{FileId, Time};
 
-/// One request under way.
+/// A request in execution.
 #[derive(Debug)]
 pub(super) struct Job {
-    /// When its present attempt began.
+    /// The start of its current attempt.
     pub(super) begun: Moment,
-    /// On whose behalf it changes something.
+    /// The holder that requested the change.
     holder: Option<HolderKey>,
-    /// Its place among all changes; none before it touches something.
+    /// Its age among all changes; `None` before it touches an object.
     ticket: Option<Ticket>,
-    /// How often it was carried out before.
+    /// The number of earlier attempts.
     attempt: u32,
     touched: Vec<TouchedEntry>,
-    /// Which holders it waits for, and for what.
+    /// The holders whose answers it waits for, each with the position to be cleared.
     waits: BTreeMap<HolderKey, RecallPosition>,
-    /// Whether it may be changing what it touched.
+    /// True if it may be changing the touched objects.
     is_clear: bool,
 }
 
-/// Something that a job touched, and the last attempt that named it.
+/// An object that a job touched, and the last attempt that named it.
 #[derive(Debug)]
 struct TouchedEntry {
-    what: Touched,
-    /// Whom this change does not concern, since it knows of it already.
+    object: Touched,
+    /// The holder that is informed of the change by its reply, and keeps its lease.
     informed: Option<HolderKey>,
     attempt: u32,
 }
@@ -47,52 +47,54 @@ impl Job {
         }
     }
 
-    /// Whether the job has touched this before. Then all who knew it were told, and nobody else was granted it since.
-    fn names_again(&mut self, what: &Touched) -> bool {
+    /// Returns true if the job has touched this object before. The recalls were sent then, and no other
+    /// holder was granted it since.
+    fn names_again(&mut self, object: &Touched) -> bool {
         let attempt = self.attempt;
         let same = self.touched.iter_mut().find(|entry| {
-            let before = &entry.what;
-            before.id == what.id && before.name == what.name && before.recall_own >= what.recall_own
+            let before = &entry.object;
+            before.id == object.id && before.name == object.name && before.recall_own >= object.recall_own
         });
         let Some(entry) = same else { return false };
         entry.attempt = attempt;
-        entry.what.exclusive |= what.exclusive;
+        entry.object.exclusive |= object.exclusive;
         true
     }
 
-    /// The holder is gone for good.
+    /// Stops waiting for a holder that was removed.
     pub(super) fn stop_waiting_for(&mut self, holder: HolderKey) {
         self.waits.remove(&holder);
     }
 
     fn exclusive(&self) -> BTreeSet<FileId> {
-        let exclusive = self.touched.iter().filter(|entry| entry.what.exclusive);
-        exclusive.map(|entry| entry.what.id).collect()
+        let exclusive = self.touched.iter().filter(|entry| entry.object.exclusive);
+        exclusive.map(|entry| entry.object.id).collect()
     }
 
-    /// What it touched, the latest attempt and the one before.
+    /// Returns the objects touched by the latest attempt and the one before.
     pub(super) fn touched(&self) -> impl Iterator<Item = &Touched> {
-        self.touched.iter().map(|entry| &entry.what)
+        self.touched.iter().map(|entry| &entry.object)
     }
 
-    /// Whether it may be changing what it touched now.
+    /// Returns true if it may be changing the touched objects now.
     pub(super) fn is_clear(&self) -> bool {
         self.is_clear
     }
 }
 
 impl Grantor {
-    /// A job begins, or begins anew after it was parked. What it reads from now on counts.
+    /// Starts a job, or starts a parked job again. Reads after this call count for [`grant`](Self::grant).
     pub fn begin(&mut self, job: JobKey) {
         let moment = self.changes.moment();
         self.jobs.entry(job).or_insert_with(|| Job::new(moment)).begun = moment;
     }
 
-    /// A job is about to change something on behalf of `holder`, or of somebody who takes no leases. What it touched before
-    /// stays touched, until its end or until an attempt that does not name it is itself parked.
+    /// Announces the objects that a job is about to change, for `holder` or for a client without leases
+    /// (`None`). Objects touched earlier stay touched until the job ends, or until an attempt that does not
+    /// name them is parked.
     ///
-    /// The exclusive ones of all touches so far are taken together. If some of a later touch are not free, those of the
-    /// earlier ones are given up and waited for again, so that nobody waits while it has something.
+    /// Exclusive objects of all touches are locked together. If a later touch cannot lock one, the job
+    /// releases the earlier locks and queues for all of them: no job holds a lock while it waits.
     pub fn touch(
         &mut self,
         now: Time,
@@ -110,11 +112,11 @@ impl Grantor {
             self.tickets += 1;
             Ticket(self.tickets)
         });
-        for what in touched {
-            if !work.names_again(what) {
-                let informed = holder.filter(|_| !what.recall_own);
-                self.recall_others(now, job, &mut work, what, informed);
-                work.touched.push(TouchedEntry { what: what.clone(), informed, attempt: work.attempt });
+        for object in touched {
+            if !work.names_again(object) {
+                let informed = holder.filter(|_| !object.recall_own);
+                self.recall_others(now, job, &mut work, object, informed);
+                work.touched.push(TouchedEntry { object: object.clone(), informed, attempt: work.attempt });
             }
         }
         let has_locks = self.directory_locks.take(ticket, job, work.exclusive());
@@ -126,23 +128,23 @@ impl Grantor {
             TouchOutcome::Clear => self.parked.remove(&ticket),
             TouchOutcome::Parked => self.parked.insert(ticket, job),
         };
-        // It may have given up directories that others wait for.
+        // The job may have released directories that other jobs wait for.
         self.retry();
         verdict
     }
 
-    /// All others who know something forget it, and the job waits for those who may believe it still.
+    /// Recalls the object from all other holders, and makes the job wait for their answers.
     fn recall_others(
         &mut self,
         now: Time,
         job: JobKey,
         work: &mut Job,
-        what: &Touched,
+        object: &Touched,
         informed: Option<HolderKey>,
     ) {
-        self.touching.entry(what.id).or_default().push((job, informed));
+        self.touching.entry(object.id).or_default().push((job, informed));
         for (key, state) in self.holders.iter_mut().filter(|(key, _)| Some(**key) != informed) {
-            let Some(position) = state.recall(now, what.id, what.name.as_ref()) else { continue };
+            let Some(position) = state.recall(now, object.id, object.name.as_ref()) else { continue };
             self.unsent.insert(*key);
             if Some(*key) != work.holder {
                 let wait = work.waits.entry(*key).or_insert(position);
@@ -151,8 +153,8 @@ impl Grantor {
         }
     }
 
-    /// A holder's connection broke: it will not see what its changes under way lead to. So they are anybody's from now on,
-    /// and those that are not clear wait for it too.
+    /// Detaches the running changes of a holder whose connection broke: their replies will not inform it.
+    /// Changes that are not clear then wait for this holder too.
     pub(super) fn detach(&mut self, now: Time, holder: HolderKey) {
         let of_holder = self.jobs.iter().filter(|(_, work)| work.holder == Some(holder));
         for job in of_holder.map(|(job, _)| *job).collect::<Vec<_>>() {
@@ -163,15 +165,15 @@ impl Grantor {
         }
     }
 
-    /// The change is no longer on behalf of its holder, who is told like all others.
+    /// Makes the change anonymous and recalls its objects from its former holder as from all others.
     fn clear_holder(&mut self, now: Time, job: JobKey, work: &mut Job) {
         let Some(holder) = work.holder else { return };
-        for TouchedEntry { what, informed, .. } in &mut work.touched {
+        for TouchedEntry { object, informed, .. } in &mut work.touched {
             let entry = (job, informed.take());
-            let touching = self.touching.get_mut(&what.id).into_iter().flatten();
+            let touching = self.touching.get_mut(&object.id).into_iter().flatten();
             touching.filter(|touching| **touching == entry).for_each(|touching| touching.1 = None);
             if let Some(state) = self.holders.get_mut(&holder)
-                && let Some(position) = state.recall(now, what.id, what.name.as_ref())
+                && let Some(position) = state.recall(now, object.id, object.name.as_ref())
             {
                 let wait = work.waits.entry(holder).or_insert(position);
                 *wait = position.max(*wait);
@@ -181,14 +183,15 @@ impl Grantor {
         work.holder = None;
     }
 
-    /// A parked job was not put away, since it had changed something before, and has gone on.
+    /// Records that a parked job has continued, because it had already changed something and could not be
+    /// parked.
     pub fn proceeded(&mut self, job: JobKey) {
         if let Some(work) = self.jobs.get_mut(&job) {
             work.is_clear = true;
         }
     }
 
-    /// A job is over. A change, if it may have changed anything, counts from now on as one that ended.
+    /// Ends a job. Its changes, if it may have made any, count as finished from now on.
     pub fn end(&mut self, job: JobKey) {
         let Some(work) = self.jobs.remove(&job) else { return };
         let Some(ticket) = work.ticket else { return };
@@ -199,15 +202,15 @@ impl Grantor {
             self.release(job, entry);
         }
         if work.is_clear {
-            self.changes.ended(work.touched.iter().map(|entry| (entry.what.id, entry.informed)));
+            self.changes.ended(work.touched.iter().map(|entry| (entry.object.id, entry.informed)));
         }
         self.settle_reports(job, &work);
         self.retry();
     }
 
-    /// One touch of the object less.
+    /// Removes one touch of the object.
     fn release(&mut self, job: JobKey, entry: &TouchedEntry) {
-        let id = entry.what.id;
+        let id = entry.object.id;
         let Some(touching) = self.touching.get_mut(&id) else { return };
         if let Some(at) = touching.iter().position(|touch| *touch == (job, entry.informed)) {
             touching.remove(at);
@@ -224,7 +227,7 @@ impl Grantor {
         work.waits.retain(is_awaited);
     }
 
-    /// Lets those parked jobs run that wait for nothing any more, the oldest first.
+    /// Retries the parked jobs that wait for nothing any more, oldest first.
     pub(super) fn retry(&mut self) {
         if self.recovering_until.is_some() {
             return;
@@ -240,11 +243,12 @@ impl Grantor {
         self.prune_waits(&mut work);
         if work.waits.is_empty() && !self.directory_locks.is_waiting(ticket) {
             self.parked.remove(&ticket);
-            // What this attempt did not name any more is let go of. The rest stays for the next one, which finds it clear.
-            let (kept, gone): (Vec<TouchedEntry>, Vec<TouchedEntry>) =
+            // Objects that this attempt did not name are released. The others stay touched and are clear for
+            // the next attempt.
+            let (current, stale): (Vec<TouchedEntry>, Vec<TouchedEntry>) =
                 work.touched.into_iter().partition(|entry| entry.attempt == work.attempt);
-            work.touched = kept;
-            for entry in &gone {
+            work.touched = current;
+            for entry in &stale {
                 self.release(job, entry);
             }
             work.attempt += 1;

@@ -1,15 +1,15 @@
-//! What a holder was not told while it could not be reached.
+//! Recalls that a holder missed while it was unreachable.
 
 use crate::limits::MISSED_MAX;
 use crate::recall::LeaseItem;
 use std::collections::BTreeSet;
 
-/// Recalls that wait for a holder.
+/// Recalls to be sent when the holder is reachable again.
 #[derive(Debug)]
 pub(super) enum Missed {
-    /// These.
+    /// These items.
     Items(BTreeSet<LeaseItem>),
-    /// Too many to name.
+    /// More items than the limit: everything is recalled.
     Everything,
 }
 
@@ -20,7 +20,7 @@ impl Default for Missed {
 }
 
 impl Missed {
-    /// Adds one; false when there are too many now, and it is everything.
+    /// Adds an item. Returns false if the limit is exceeded and everything is recalled.
     pub(super) fn add(&mut self, item: LeaseItem) -> bool {
         let Missed::Items(items) = self else { return false };
         if item.name.is_none() {

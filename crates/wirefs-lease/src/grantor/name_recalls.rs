@@ -1,15 +1,15 @@
-//! How often single names of a directory were recalled from one holder: past a limit the whole directory is cheaper.
+//! Counts recalls of single names per directory: above a limit, a recall of the whole directory is cheaper.
 
 use crate::limits::{NAME_RECALL_DIRECTORIES_MAX, NAME_RECALLS_MAX, NAME_RECALLS_SPAN};
 use std::collections::BTreeMap;
 use wirefs_op::{FileId, Time};
 
-/// Counts per directory, each from the first recall of a span on.
+/// The counts per directory, each with the start of its time span.
 #[derive(Debug, Default)]
 pub(super) struct NameRecalls(BTreeMap<FileId, (Time, u8)>);
 
 impl NameRecalls {
-    /// Counts a recall of one name; false when the whole directory should be recalled instead.
+    /// Counts a recall of one name. Returns false if the whole directory should be recalled instead.
     pub(super) fn count(&mut self, now: Time, directory: FileId) -> bool {
         if let Some((since, count)) = self.0.get_mut(&directory) {
             if now.since(*since) > NAME_RECALLS_SPAN {

@@ -1,4 +1,4 @@
-//! Tests of the grantor, rule by rule; what the rules come to together is in the crate's `tests/suite`.
+//! Tests of the grantor, rule by rule; the crate's `tests/suite` tests their combination.
 
 mod bounds;
 mod changing;
@@ -38,7 +38,7 @@ fn recall_own_lease(id: FileId) -> Touched {
     Touched { recall_own: true, ..whole(id) }
 }
 
-/// A grantor, a clock, and what came out.
+/// A grantor, a clock, and the collected outputs.
 struct Bench {
     grantor: Grantor,
     now: Time,
@@ -46,7 +46,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// With these holders, each of which was heard at the beginning.
+    /// Creates a grantor with these holders, each of which has sent a request.
     fn new(holders: &[HolderKey]) -> Bench {
         Bench::with(LeaseConfig::default(), holders)
     }
@@ -65,7 +65,7 @@ impl Bench {
         std::iter::from_fn(|| self.grantor.poll()).collect()
     }
 
-    /// Time passes, in which these are heard each second.
+    /// Advances the clock; these holders send a message each second.
     fn pass(&mut self, seconds: u64, renewed_at: &[HolderKey]) {
         for _ in 0..seconds {
             self.now = self.now + Duration::from_secs(1);
@@ -76,7 +76,7 @@ impl Bench {
         }
     }
 
-    /// A job reads these for a holder. Which are granted?
+    /// Runs a job that reads these objects for a holder. Returns which are granted.
     fn read(&mut self, holder: HolderKey, ids: &[FileId]) -> Vec<bool> {
         self.jobs += 1;
         let job = JobKey(self.jobs);
@@ -95,7 +95,7 @@ impl Bench {
         self.grantor.touch(self.now, JobKey(job), Some(holder), touched)
     }
 
-    /// A change that nothing stands in the way of, from beginning to end.
+    /// Runs a change that does not have to wait.
     fn change(&mut self, job: u64, holder: HolderKey, touched: &[Touched]) {
         assert_eq!(self.touch(job, holder, touched), TouchOutcome::Clear);
         self.grantor.end(JobKey(job));

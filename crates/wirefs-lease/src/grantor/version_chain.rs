@@ -1,37 +1,37 @@
-//! The versions that the server's own changes left behind, so that a watcher's report of them is recognised.
+//! Versions left by the server's own changes, to recognize a watcher's reports of them.
 //!
-//! A report says what changed and which version the object has when the watcher looks, which may be some changes later.
-//! Own changes of one object are a chain as far as each found the version that another left: then nobody else
-//! changed the object in between. So a report is of own changes alone when its version is one of the chain, and its name
-//! one that was changed within it.
+//! A report names an object and its version at the time of the report, possibly several changes later. Own
+//! changes of one object form a chain as long as each started from the version that another left: no other
+//! program changed the object in between. A report is attributed to own changes if its version is in the
+//! chain and its name was changed within it.
 //!
-//! What somebody else changed before the chain, to a thing that the chain changes too, is taken for own. Of that, nobody
-//! believes anything any more but who made the change, and that one sees in the version before its own change that
-//! somebody came between.
+//! An external change before the chain, to a name or object that the chain changes too, is attributed to the
+//! own changes. This is safe. All other holders have lost their leases on it, and the requester sees in the
+//! version before its change that another program intervened.
 
 use crate::limits::{OWN_AGE, OWN_CHANGES_MAX, OWN_OBJECTS_MAX};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wirefs_op::{FileId, Time};
 
-/// An own change.
+/// One own change.
 #[derive(Debug)]
 struct OwnChange {
-    /// The name that was changed in a directory.
+    /// The changed name in a directory.
     name: Option<Bytes>,
-    /// The version that it found; `None`: not known.
+    /// The version before the change; `None`: unknown.
     before: Option<u64>,
-    /// The version that it left behind; `None`: the object is gone.
+    /// The version after the change; `None`: the object is gone.
     after: Option<u64>,
     at: Time,
 }
 
-/// Own changes of late, by object, in the order in which they were told of, which need not be that in which they were made.
+/// Recent own changes by object, in the order of their reports, which may differ from the order of execution.
 #[derive(Debug, Default)]
 pub(super) struct VersionChains(BTreeMap<FileId, VecDeque<OwnChange>>);
 
 impl VersionChains {
-    /// An own change was made. Without the version before it, it explains itself alone.
+    /// Records an own change. Without the version before it, the change is a chain of its own.
     pub(super) fn add(
         &mut self,
         now: Time,
@@ -44,7 +44,8 @@ impl VersionChains {
         if self.0.len() >= OWN_OBJECTS_MAX && !self.0.contains_key(&id) {
             self.0.retain(|_, changes| changes.back().is_some_and(is_late));
             if self.0.len() >= OWN_OBJECTS_MAX {
-                // Then reports of own changes count as others' for a while, and too much is recalled.
+                // For a while, reports of own changes then count as external, and some recalls are
+                // superfluous.
                 self.0.clear();
             }
         }
@@ -55,16 +56,16 @@ impl VersionChains {
         changes.push_back(OwnChange { name: name.cloned(), before, after, at: now });
     }
 
-    /// Whether own changes alone led from before one of this name to this version, or from this version to after it.
-    /// Without a version: whether an own change was the end of it.
+    /// Returns true if own changes alone lead from a change of this name to this version, or from this
+    /// version to such a change. Without a version: if an own change removed the object.
     pub(super) fn explain(&self, id: FileId, name: Option<&Bytes>, version: Option<u64>) -> bool {
         let Some(changes) = self.0.get(&id) else { return false };
         let mut chain: BTreeSet<Option<u64>> =
             changes.iter().map(|change| change.after).filter(|after| *after == version).collect();
         let mut grows = !chain.is_empty();
         while grows {
-            let known = chain.len();
-            // The latest first: mostly they follow from each other.
+            let size = chain.len();
+            // Newest first, since most changes follow from each other.
             for OwnChange { before, after, .. } in
                 changes.iter().rev().filter(|change| change.before.is_some())
             {
@@ -74,7 +75,7 @@ impl VersionChains {
                     chain.insert(*after);
                 }
             }
-            grows = chain.len() > known;
+            grows = chain.len() > size;
         }
         changes.iter().any(|change| change.name.as_ref() == name && chain.contains(&change.after))
     }

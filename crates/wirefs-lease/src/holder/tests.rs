@@ -1,4 +1,4 @@
-//! Tests of the client's side, rule by rule.
+//! Tests of the client's side of leases, rule by rule.
 
 use super::{CacheFlush, LeaseHolder};
 use crate::limits::{DRIFT, MARGIN, RENEWAL, TERM};
@@ -12,7 +12,7 @@ fn at(seconds: u64) -> Time {
     Time(0) + Duration::from_secs(seconds)
 }
 
-/// Attached at 0, and a request that was sent then was answered at 1.
+/// A holder that attached at 0 and got the reply at 1 to a request sent at 0.
 fn holding() -> LeaseHolder {
     let mut holder = LeaseHolder::new(at(0), TERM);
     holder.reply_received(at(1), at(0));
@@ -20,7 +20,7 @@ fn holding() -> LeaseHolder {
 }
 
 #[test]
-fn nothing_is_believed_before_a_request_was_answered() {
+fn no_lease_is_valid_before_a_reply() {
     let mut holder = LeaseHolder::new(at(0), TERM);
     assert!(!holder.is_valid(at(0)) && holder.valid_until().is_none() && holder.deadline().is_none());
     holder.reply_received(at(3), at(2));
@@ -28,21 +28,17 @@ fn nothing_is_believed_before_a_request_was_answered() {
 }
 
 #[test]
-fn the_term_counts_from_the_sending() {
+fn the_term_counts_from_the_sending_of_the_request() {
     let mut holder = holding();
     assert_eq!((holder.valid_until(), holder.deadline()), (Some(at(15)), Some(at(15))));
     assert!(holder.is_valid(Time(at(15).0 - 1)) && !holder.is_valid(at(15)));
     holder.reply_received(at(6), at(5));
     holder.reply_received(at(7), at(3));
-    assert_eq!(
-        holder.valid_until(),
-        Some(at(20)),
-        "an older request that is answered later takes nothing back"
-    );
+    assert_eq!(holder.valid_until(), Some(at(20)), "a late reply to an older request shortens no lease");
 }
 
 #[test]
-fn the_end_is_told_once_with_the_time_by_which_the_kernel_is_to_be_empty() {
+fn the_expiry_requests_one_flush_with_its_deadline() {
     let mut holder = holding();
     holder.tick(at(14));
     assert_eq!(holder.poll(), None);
@@ -53,20 +49,20 @@ fn the_end_is_told_once_with_the_time_by_which_the_kernel_is_to_be_empty() {
 }
 
 #[test]
-fn nothing_is_believed_before_the_kernel_is_empty() {
+fn no_lease_is_valid_before_the_kernel_is_flushed() {
     let mut holder = holding();
-    // The answer comes before anybody looked at the clock.
+    // The reply arrives before any call of `tick`.
     holder.reply_received(at(16), at(14));
     assert!(!holder.is_valid(at(16)));
     assert!(holder.poll().is_some() && !holder.is_valid(at(16)));
     holder.flushed();
     assert_eq!(holder.valid_until(), Some(at(29)));
     holder.tick(at(29));
-    assert!(holder.poll().is_some(), "it ends again");
+    assert!(holder.poll().is_some(), "the session ends again");
 }
 
 #[test]
-fn each_emptying_has_to_be_done() {
+fn each_flush_must_finish() {
     let mut holder = holding();
     holder.tick(at(15));
     assert!(holder.poll().is_some());
@@ -74,38 +70,38 @@ fn each_emptying_has_to_be_done() {
     holder.attached(at(18), TERM, false);
     holder.reply_received(at(20), at(19));
     holder.flushed();
-    assert!(!holder.is_valid(at(20)), "another is to be done");
+    assert!(!holder.is_valid(at(20)), "another flush is pending");
     assert_eq!(holder.poll().map(|flush| flush.own_cache_too), Some(true));
     holder.flushed();
     assert!(holder.is_valid(at(20)));
 }
 
 #[test]
-fn an_answer_that_comes_too_late_is_worth_nothing() {
+fn a_reply_after_the_term_validates_nothing() {
     let mut holder = LeaseHolder::new(at(0), TERM);
     holder.reply_received(at(20), at(1));
     assert!(!holder.is_valid(at(20)));
     holder.tick(at(20));
-    assert_eq!((holder.poll(), holder.deadline()), (None, None), "nothing was believed");
+    assert_eq!((holder.poll(), holder.deadline()), (None, None), "no lease was valid");
 }
 
 #[test]
-fn without_a_connection_nothing_is_believed_until_a_new_request_is_answered() {
+fn without_a_connection_no_lease_is_valid_until_a_new_reply() {
     let mut holder = holding();
     holder.disconnected();
     assert!(!holder.is_valid(at(2)) && holder.renewal_at().is_none());
-    assert_eq!(holder.deadline(), Some(at(15)), "the kernel believes it still");
+    assert_eq!(holder.deadline(), Some(at(15)), "the kernel still has it cached");
     holder.reply_received(at(3), at(2));
     holder.attached(at(4), TERM, true);
     assert!(!holder.is_valid(at(4)));
     holder.reply_received(at(5), at(3));
-    assert!(!holder.is_valid(at(5)), "it was sent before");
+    assert!(!holder.is_valid(at(5)), "the request was sent before");
     holder.reply_received(at(6), at(4));
     assert_eq!((holder.valid_until(), holder.poll()), (Some(at(19)), None));
 }
 
 #[test]
-fn without_a_connection_the_kernel_is_emptied_when_the_term_is_over() {
+fn without_a_connection_the_kernel_is_flushed_when_the_term_ends() {
     let mut holder = holding();
     holder.disconnected();
     holder.attached(at(16), TERM, true);
@@ -113,7 +109,7 @@ fn without_a_connection_the_kernel_is_emptied_when_the_term_is_over() {
 }
 
 #[test]
-fn what_was_not_kept_is_forgotten_first_and_replies_from_before_are_overtaken() {
+fn void_leases_are_flushed_first_and_overtake_earlier_replies() {
     let mut holder = holding();
     holder.disconnected();
     holder.attached(at(4), Duration::from_secs(30), false);
@@ -123,7 +119,7 @@ fn what_was_not_kept_is_forgotten_first_and_replies_from_before_are_overtaken() 
     holder.reply_received(at(6), at(5));
     assert!(!holder.is_valid(at(6)));
     holder.flushed();
-    assert_eq!(holder.valid_until(), Some(at(35)), "by the term of this server");
+    assert_eq!(holder.valid_until(), Some(at(35)), "the server's term counts");
 }
 
 #[test]
@@ -151,12 +147,12 @@ fn recalls_overtake_replies() {
 }
 
 #[test]
-fn a_recall_is_answered_over_its_own_connection_or_not_at_all() {
+fn a_recall_is_answered_on_its_own_connection_or_not_at_all() {
     let mut holder = holding();
     let pending = holder.recalled(at(5), Serial(6), &[LeaseItem::whole(F)]);
     assert_eq!(holder.recall_done(pending), Some(Serial(6)));
     holder.disconnected();
-    // It comes again ahead of the reply to the attaching, by another number or by the same.
+    // The server sends the recall again before its reply to the attach, with a new serial or the same one.
     let again = holder.recalled(at(6), Serial(6), &[LeaseItem::whole(F)]);
     holder.attached(at(7), TERM, true);
     assert_eq!((holder.recall_done(pending), holder.recall_done(again)), (None, Some(Serial(6))));

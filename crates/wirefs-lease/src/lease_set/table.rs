@@ -1,19 +1,19 @@
-//! Inode numbers with their generations, of one file system: open tables with linear probing.
+//! Inode numbers and generations of one file system, in open-addressing tables with linear probing.
 //!
-//! There are several, among which hashes are spread, so that growing one of them never holds anybody up for long.
+//! Hashes are spread over several tables, so that the growth of one table is a short pause.
 
-/// A slot that holds nothing. The one object that looks like this is kept aside.
+/// An empty slot. A flag in [`Table`] represents the one object with this value.
 const EMPTY: Slot = Slot { ino: [0; 2], generation: 0 };
-/// How many tables.
+/// The number of tables.
 const PARTS: usize = 64;
-/// By how many slots a table grows at least.
+/// The minimal growth of a table, in slots.
 const SLOTS_MIN: usize = 4;
-/// Of so many slots …
+/// The denominator of the maximal load.
 const LOAD_SLOTS: usize = 5;
-/// … so many may be taken.
+/// The numerator of the maximal load: 4/5 of the slots.
 const LOAD_TAKEN: usize = 4;
 
-/// One object. The number is in two halves, so that a slot takes 12 bytes and not 16.
+/// One object. The inode number is split in two halves, so that a slot takes 12 bytes instead of 16.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Slot {
     ino: [u32; 2],
@@ -31,7 +31,7 @@ impl Slot {
     }
 }
 
-/// Spreads a number over all 64 bits, one to one.
+/// Mixes a number into 64 bits, bijectively.
 ///
 /// # Source
 /// The finalizer of SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014).
@@ -46,7 +46,7 @@ fn mix(number: u64) -> u64 {
 #[derive(Clone, Debug)]
 pub(super) struct Table {
     parts: Box<[Part; PARTS]>,
-    /// Whether the object that looks like an empty slot is in.
+    /// True if the set contains the object whose value equals an empty slot.
     has_zero: bool,
 }
 
@@ -66,7 +66,7 @@ impl Table {
         self.parts[part_of(hash)].find(slot, hash).is_ok()
     }
 
-    /// True when it is new.
+    /// Returns true if the object is new.
     pub(super) fn insert(&mut self, ino: u64, generation: u32) -> bool {
         let slot = Slot::new(ino, generation);
         if slot == EMPTY {
@@ -76,7 +76,7 @@ impl Table {
         self.parts[part_of(hash)].insert(slot, hash)
     }
 
-    /// True when it was in.
+    /// Returns true if the object was present.
     pub(super) fn remove(&mut self, ino: u64, generation: u32) -> bool {
         let slot = Slot::new(ino, generation);
         if slot == EMPTY {
@@ -96,14 +96,15 @@ impl Table {
     }
 }
 
-/// By the lower bits; the upper ones say where in the part.
+/// Uses the low bits of the hash; the high bits select the slot.
 fn part_of(hash: u64) -> usize {
     hash as usize % PARTS
 }
 
-/// One of the tables.
+/// One table.
 ///
-/// INVARIANT: between an object's home and its slot no slot is empty, and at least one slot of all is.
+/// INVARIANT: no slot between an object's home slot and its slot is empty, and at least one slot of the table
+/// is.
 #[derive(Clone, Debug, Default)]
 struct Part {
     slots: Vec<Slot>,
@@ -135,8 +136,8 @@ impl Part {
         true
     }
 
-    /// Where a slot's search begins. Keeps the order of hashes, so that a larger table is filled from one end to the
-    /// other.
+    /// Returns the slot where the search for a hash starts. Preserves the order of hashes, so that a larger
+    /// table is filled sequentially.
     fn home(&self, hash: u64) -> usize {
         ((u128::from(hash) * self.slots.len() as u128) >> 64) as usize
     }
@@ -145,7 +146,8 @@ impl Part {
         if at + 1 == self.slots.len() { 0 } else { at + 1 }
     }
 
-    /// Where the slot is, or else where it would go (nowhere in a table without slots).
+    /// Returns the index of the slot, or the index where it would be inserted (out of range in a table
+    /// without slots).
     fn find(&self, slot: Slot, hash: u64) -> Result<usize, usize> {
         let mut at = self.home(hash);
         loop {
@@ -163,7 +165,7 @@ impl Part {
         }
     }
 
-    /// Empties a slot, and moves those behind it that would not be found any more.
+    /// Clears a slot, and moves later objects whose probe sequence this would break.
     fn close_gap(&mut self, gap: usize) {
         let mut gap = gap;
         let mut at = gap;
@@ -193,7 +195,7 @@ impl Part {
     }
 }
 
-/// Whether `home` lies behind `gap` and not behind `at`, going round.
+/// Returns true if `home` is after `gap` and not after `at`, in cyclic order.
 fn is_between(gap: usize, home: usize, at: usize) -> bool {
     if gap <= at { gap < home && home <= at } else { gap < home || home <= at }
 }

@@ -1,4 +1,4 @@
-//! Tests of the compact set.
+//! Tests of the lease set.
 
 use super::LeaseSet;
 use std::collections::BTreeSet;
@@ -12,19 +12,19 @@ fn id(fs: u32, ino: u64, generation: u32) -> FileId {
 fn ids_that_differ_in_one_part_only_are_different_objects() {
     let ids =
         [id(0, 0, 0), id(1, 0, 0), id(0, 1, 0), id(0, 0, 1), id(0, 1 << 32, 0), id(0, u64::MAX, u32::MAX)];
-    for kept in ids {
+    for member in ids {
         let mut set = LeaseSet::default();
-        assert!(set.insert(kept) && !set.insert(kept));
+        assert!(set.insert(member) && !set.insert(member));
         for other in ids {
-            assert_eq!(set.contains(other), other == kept, "{other:?} in a set of {kept:?}");
+            assert_eq!(set.contains(other), other == member, "{other:?} in a set of {member:?}");
         }
-        assert!(set.remove(kept) && !set.remove(kept));
-        assert!(set.is_empty() && set.bytes() == 0, "{kept:?}");
+        assert!(set.remove(member) && !set.remove(member));
+        assert!(set.is_empty() && set.bytes() == 0, "{member:?}");
     }
 }
 
 #[test]
-fn the_set_is_what_an_ordered_set_is() {
+fn the_set_behaves_like_an_ordered_set() {
     let mut state = 1u64;
     let mut dice = |below: u64| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -33,7 +33,7 @@ fn the_set_is_what_an_ordered_set_is() {
     let mut set = LeaseSet::default();
     let mut model = BTreeSet::new();
     for step in 0..60_000u64 {
-        // Grows, shrinks, grows again; few enough ids that many meet again.
+        // The set grows, shrinks and grows again; ids are few enough to be reused.
         let growing = step / 10_000 % 2 == 0;
         let id = id(dice(2) as u32, dice(3000), dice(3) as u32);
         if dice(10) < if growing { 8 } else { 2 } {

@@ -39,7 +39,7 @@ impl ChangeKind {
         }
     }
 
-    /// Returns the facts that change whatever the names refer to.
+    /// Returns the facts that change regardless of the objects at the names.
     pub(crate) fn facts(self) -> Vec<Fact> {
         let names = self.names();
         let mut facts: Vec<Fact> =

@@ -1,4 +1,4 @@
-//! Tests of recalls under way.
+//! Tests of recalls in transit.
 
 use super::Delivery;
 use crate::grantor::held_leases::RecallPosition;

@@ -1,4 +1,4 @@
-//! Tests of who may change names where.
+//! Tests of directory locks.
 
 use super::{DirectoryLocks, Ticket};
 use crate::grantor::JobKey;
@@ -14,18 +14,18 @@ fn take(directory_locks: &mut DirectoryLocks, job: u64, inos: &[u64]) -> bool {
 }
 
 #[test]
-fn all_directories_are_taken_together_or_none() {
+fn directories_are_locked_all_together_or_not_at_all() {
     let mut directory_locks = DirectoryLocks::default();
     assert!(take(&mut directory_locks, 1, &[1]));
     assert!(!take(&mut directory_locks, 2, &[1, 2]));
-    assert!(take(&mut directory_locks, 3, &[3]), "it needs none of theirs");
+    assert!(take(&mut directory_locks, 3, &[3]), "it needs none of their directories");
     directory_locks.release(Ticket(1), JobKey(1));
     directory_locks.advance();
     assert!(!directory_locks.is_waiting(Ticket(2)) && take(&mut directory_locks, 2, &[1, 2]));
 }
 
 #[test]
-fn nobody_passes_an_older_one_that_needs_the_same() {
+fn no_job_overtakes_an_older_one_with_a_common_directory() {
     let mut directory_locks = DirectoryLocks::default();
     assert!(take(&mut directory_locks, 1, &[1]));
     assert!(!take(&mut directory_locks, 2, &[1, 2]));
@@ -36,17 +36,17 @@ fn nobody_passes_an_older_one_that_needs_the_same() {
 }
 
 #[test]
-fn who_needs_more_than_is_free_gives_up_what_it_has() {
+fn a_job_that_needs_an_unavailable_lock_releases_its_own() {
     let mut directory_locks = DirectoryLocks::default();
     assert!(take(&mut directory_locks, 1, &[1]) && take(&mut directory_locks, 2, &[2]));
     assert!(!take(&mut directory_locks, 2, &[1, 2]));
     assert!(!take(&mut directory_locks, 1, &[1, 2]) || !directory_locks.is_waiting(Ticket(1)));
-    // Each wanted the other's: the older one has both now.
+    // Each job wanted the other's directory; the older one has both now.
     assert!(!directory_locks.is_waiting(Ticket(1)) && directory_locks.is_waiting(Ticket(2)));
 }
 
 #[test]
-fn what_is_not_named_any_more_is_given_up() {
+fn locks_that_are_no_longer_requested_are_released() {
     let mut directory_locks = DirectoryLocks::default();
     assert!(take(&mut directory_locks, 1, &[1, 2]));
     assert!(!take(&mut directory_locks, 2, &[2]));
@@ -56,7 +56,7 @@ fn what_is_not_named_any_more_is_given_up() {
 }
 
 #[test]
-fn whoever_waits_comes_to_its_turn_and_never_beside_another() {
+fn each_waiting_job_gets_its_locks_exclusively() {
     let mut state = 7u64;
     let mut dice = |below: u64| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -84,7 +84,7 @@ fn whoever_waits_comes_to_its_turn_and_never_beside_another() {
                 having.contains(oldest)
                     || wanted[oldest].iter().any(|ino| having.iter().any(|job| wanted[job].contains(ino)))
             });
-            assert!(free, "{oldest:?} waits for nobody");
+            assert!(free, "{oldest:?} waits for no other job");
             let mut taken: Vec<FileId> = having.iter().flat_map(|job| set(&wanted[job])).collect();
             let count = taken.len();
             taken.sort();

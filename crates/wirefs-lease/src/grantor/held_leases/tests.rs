@@ -1,4 +1,4 @@
-//! Tests of what a holder may believe.
+//! Tests of the leases of one holder.
 
 use super::HeldLeases;
 use wirefs_op::FileId;
@@ -9,12 +9,12 @@ fn id(ino: u64) -> FileId {
 
 fn knowing(count: u64) -> HeldLeases {
     let mut leases = HeldLeases::default();
-    assert!((0..count).all(|ino| leases.learn(id(ino))));
+    assert!((0..count).all(|ino| leases.grant(id(ino))));
     leases
 }
 
 #[test]
-fn what_is_recalled_is_pending_until_its_mark_is_cleared() {
+fn a_recalled_object_is_pending_until_its_position_is_cleared() {
     let mut leases = knowing(2);
     leases.recall(id(0), true);
     let first = leases.position();
@@ -22,11 +22,11 @@ fn what_is_recalled_is_pending_until_its_mark_is_cleared() {
     assert_eq!((leases.pending(id(0)), leases.contains(id(0))), (Some(first), false));
     leases.clear(first);
     assert_eq!((leases.pending(id(0)), leases.pending(id(1))), (None, Some(leases.position())));
-    assert!(leases.learn(id(0)), "it is new again");
+    assert!(leases.grant(id(0)), "it is new again");
 }
 
 #[test]
-fn what_leaves_stays_pending_although_everything_is_recalled_again() {
+fn recalled_objects_stay_pending_after_a_second_recall_of_everything() {
     let mut leases = knowing(2);
     leases.recall_all();
     let first = leases.position();
@@ -37,7 +37,7 @@ fn what_leaves_stays_pending_although_everything_is_recalled_again() {
 }
 
 #[test]
-fn what_is_cleared_takes_no_room() {
+fn cleared_recalls_take_no_memory() {
     let mut leases = knowing(10);
     for ino in 0..5 {
         leases.recall(id(ino), true);
@@ -48,9 +48,9 @@ fn what_is_cleared_takes_no_room() {
     }
     leases.clear(position);
     leases.trim([id(0), id(9)].into_iter(), 9);
-    assert_eq!(leases.recalling.len(), 9, "what it is told of, as far as it is cleared");
+    assert_eq!(leases.recalling.len(), 9, "answered recalls are removed");
     leases.trim([].into_iter(), 5);
-    assert_eq!(leases.recalling.len(), 5, "all that is cleared, when there is too much");
+    assert_eq!(leases.recalling.len(), 5, "cleared objects are removed, when there are too many");
     assert!(leases.pending(id(9)).is_some());
     leases.clear_all();
     assert!(leases.recalling.is_empty() && leases.cleared() == leases.position());

@@ -1,4 +1,4 @@
-//! Tests of the list of what was missed.
+//! Tests of missed recalls.
 
 use super::Missed;
 use crate::limits::MISSED_MAX;
@@ -10,7 +10,7 @@ fn id(ino: u64) -> FileId {
 }
 
 #[test]
-fn the_whole_of_a_directory_stands_for_its_names() {
+fn a_missed_directory_includes_its_names() {
     let mut missed = Missed::default();
     for item in [LeaseItem::named(id(1), "a"), LeaseItem::named(id(2), "b"), LeaseItem::named(id(1), "c")] {
         assert!(missed.add(item));
@@ -24,11 +24,11 @@ fn the_whole_of_a_directory_stands_for_its_names() {
 }
 
 #[test]
-fn too_many_to_name_are_everything() {
+fn too_many_missed_items_become_everything() {
     let mut missed = Missed::default();
     let most = MISSED_MAX as u64;
     assert!((0..most).all(|ino| missed.add(LeaseItem::whole(id(ino)))));
-    assert!(missed.add(LeaseItem::whole(id(0))), "the same again takes no room");
+    assert!(missed.add(LeaseItem::whole(id(0))), "a repeated object takes no space");
     assert!(!missed.add(LeaseItem::whole(id(most))) && !missed.add(LeaseItem::whole(id(1))));
     assert!(matches!(missed, Missed::Everything));
 }

@@ -1,4 +1,4 @@
-//! Tests of counting recalls of names.
+//! Tests of the counts of name recalls.
 
 use super::NameRecalls;
 use crate::limits::{NAME_RECALL_DIRECTORIES_MAX, NAME_RECALLS_MAX, NAME_RECALLS_SPAN};
@@ -10,18 +10,18 @@ fn id(ino: u64) -> FileId {
 }
 
 #[test]
-fn the_ninth_name_within_ten_seconds_is_the_whole_directory() {
+fn the_ninth_name_within_ten_seconds_recalls_the_whole_directory() {
     let mut named = NameRecalls::default();
     for _ in 0..NAME_RECALLS_MAX {
         assert!(named.count(Time(0), id(1)));
     }
-    assert!(named.count(Time(0), id(2)), "each directory is counted alone");
+    assert!(named.count(Time(0), id(2)), "each directory has its own count");
     assert!(!named.count(Time(0) + NAME_RECALLS_SPAN, id(1)));
-    assert!(named.count(Time(0) + NAME_RECALLS_SPAN, id(1)), "it begins anew");
+    assert!(named.count(Time(0) + NAME_RECALLS_SPAN, id(1)), "a new term begins");
 }
 
 #[test]
-fn names_far_apart_stay_names() {
+fn recalls_of_names_far_apart_stay_single() {
     let mut named = NameRecalls::default();
     let pace = NAME_RECALLS_SPAN / u32::from(NAME_RECALLS_MAX) + Duration::from_millis(1);
     for step in 0..100 {
@@ -30,7 +30,7 @@ fn names_far_apart_stay_names() {
 }
 
 #[test]
-fn directories_that_cannot_be_counted_are_recalled_whole_until_others_are_old() {
+fn directories_beyond_the_limit_are_recalled_as_a_whole() {
     let mut named = NameRecalls::default();
     for ino in 0..NAME_RECALL_DIRECTORIES_MAX as u64 {
         assert!(named.count(Time(1), id(ino)));

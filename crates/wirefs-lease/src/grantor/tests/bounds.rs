@@ -1,4 +1,4 @@
-//! Everything is bounded, and nothing that is bounded makes a promise break.
+//! All tables are bounded, and a full one breaks no guarantee.
 
 use super::{A, B, Bench, C, F, id, named, recall, retry, whole};
 use crate::grantor::{GrantorOutput, HolderKey, JobKey, JoinOutcome, LeaseConfig, TouchOutcome};
@@ -11,16 +11,16 @@ fn ids(count: usize) -> Vec<FileId> {
 }
 
 #[test]
-fn when_too_much_is_known_the_largest_holder_loses_everything() {
+fn at_the_lease_limit_the_largest_holder_is_recalled() {
     let mut bench = Bench::with(LeaseConfig { leases_max: 10, ..LeaseConfig::default() }, &[A, B, C]);
     let ids = ids(12);
     assert_eq!(bench.read(A, &ids[..6]), [true; 6]);
     assert_eq!(bench.read(B, &ids[..4]), [true; 4]);
-    assert_eq!(bench.read(B, &ids[3..5]), [true, false], "what it contains already takes no room");
+    assert_eq!(bench.read(B, &ids[3..5]), [true, false], "an object with a lease takes no space");
     assert_eq!(bench.outputs(), [recall(A, 1, &[])]);
     assert_eq!((bench.read(C, &ids[..1]), bench.grantor.leased_objects()), (vec![false], 10));
     assert_eq!(bench.outputs(), [], "one at a time");
-    assert_eq!(bench.touch(1, C, &[whole(ids[5])]), TouchOutcome::Parked, "A may believe it still");
+    assert_eq!(bench.touch(1, C, &[whole(ids[5])]), TouchOutcome::Parked, "A may still use its lease");
     assert_eq!(bench.touch(2, C, &[whole(ids[11])]), TouchOutcome::Clear);
     bench.recalled(A, 1);
     assert_eq!((bench.outputs(), bench.grantor.leased_objects()), (vec![retry(1)], 4));
@@ -28,7 +28,7 @@ fn when_too_much_is_known_the_largest_holder_loses_everything() {
 }
 
 #[test]
-fn what_a_silent_holder_knows_makes_room_at_once() {
+fn the_leases_of_a_silent_holder_are_freed_immediately() {
     let mut bench = Bench::with(LeaseConfig { leases_max: 10, ..LeaseConfig::default() }, &[A, B]);
     let ids = ids(12);
     bench.read(A, &ids[..8]);
@@ -43,7 +43,7 @@ fn what_a_silent_holder_knows_makes_room_at_once() {
 }
 
 #[test]
-fn what_is_missed_is_noted_up_to_a_limit_and_then_everything_is() {
+fn missed_recalls_are_recorded_up_to_a_limit() {
     for (count, named) in [(MISSED_MAX, true), (MISSED_MAX + 1, false)] {
         let mut bench = Bench::new(&[A, B]);
         let ids = ids(count + 1);
@@ -63,7 +63,7 @@ fn what_is_missed_is_noted_up_to_a_limit_and_then_everything_is() {
 }
 
 #[test]
-fn what_is_missed_without_a_connection_is_waited_for_although_it_is_too_much_to_name() {
+fn changes_wait_for_missed_recalls_beyond_the_limit_too() {
     let mut bench = Bench::new(&[A, B]);
     let ids = ids(MISSED_MAX + 2);
     bench.read(A, &ids);
@@ -78,7 +78,7 @@ fn what_is_missed_without_a_connection_is_waited_for_although_it_is_too_much_to_
 }
 
 #[test]
-fn a_holder_that_is_sent_too_much_is_told_to_forget_everything() {
+fn too_many_unanswered_items_become_a_recall_of_everything() {
     let mut bench = Bench::new(&[A, B]);
     let ids = ids(OUTSTANDING_MAX + 10);
     bench.read(A, &ids);
@@ -101,7 +101,7 @@ fn a_holder_that_is_sent_too_much_is_told_to_forget_everything() {
 }
 
 #[test]
-fn too_much_under_way_when_the_connection_breaks_is_everything() {
+fn too_many_unanswered_items_at_a_disconnect_become_everything() {
     let mut bench = Bench::new(&[A, B]);
     let ids = ids(MISSED_MAX + 2);
     bench.read(A, &ids);
@@ -120,7 +120,7 @@ fn too_much_under_way_when_the_connection_breaks_is_everything() {
 }
 
 #[test]
-fn a_job_from_before_all_changes_that_are_remembered_is_granted_nothing() {
+fn a_job_older_than_all_recorded_changes_is_granted_nothing() {
     let mut bench = Bench::new(&[A, B]);
     bench.grantor.begin(JobKey(1));
     for job in 0..=CHANGES_MAX as u64 {
@@ -131,7 +131,7 @@ fn a_job_from_before_all_changes_that_are_remembered_is_granted_nothing() {
 }
 
 #[test]
-fn holders_are_bounded_and_the_one_silent_for_longest_makes_room() {
+fn holders_are_limited_and_the_longest_silent_one_is_removed() {
     let mut bench = Bench::with(LeaseConfig { holders_max: 3, ..LeaseConfig::default() }, &[A, B, C]);
     let other = HolderKey(9);
     assert_eq!(bench.grantor.join(bench.now, other), JoinOutcome::Full);
@@ -149,7 +149,7 @@ fn holders_are_bounded_and_the_one_silent_for_longest_makes_room() {
 }
 
 #[test]
-fn reports_that_are_put_off_are_bounded() {
+fn delayed_reports_are_limited() {
     let mut bench = Bench::new(&[A]);
     bench.grant(A, F);
     let names: Vec<Bytes> = (0..=UNATTRIBUTED_MAX).map(|number| Bytes::from(number.to_string())).collect();

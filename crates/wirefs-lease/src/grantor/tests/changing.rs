@@ -1,4 +1,4 @@
-//! When changes may go on.
+//! When a change may run.
 
 use super::{A, B, Bench, C, DIR, F, G, id, named, recall, retry, whole};
 use crate::grantor::{Grantor, JobKey, LeaseConfig, TouchOutcome};
@@ -9,7 +9,7 @@ use wirefs_op::Time;
 const OTHER: wirefs_op::FileId = id(2);
 
 #[test]
-fn changes_of_names_of_one_directory_come_one_after_the_other() {
+fn changes_of_names_in_one_directory_are_serialized() {
     let mut bench = Bench::new(&[A, B]);
     assert_eq!(bench.touch(1, A, &[named(DIR, "x")]), TouchOutcome::Clear);
     assert_eq!(bench.touch(2, B, &[named(DIR, "y")]), TouchOutcome::Parked);
@@ -21,7 +21,7 @@ fn changes_of_names_of_one_directory_come_one_after_the_other() {
 }
 
 #[test]
-fn a_directory_is_kept_while_its_change_is_parked_for_a_recall() {
+fn a_directory_stays_locked_while_its_change_waits_for_a_recall() {
     let mut bench = Bench::new(&[A, B, C]);
     bench.grant(C, F);
     assert_eq!(bench.touch(1, A, &[named(DIR, "x")]), TouchOutcome::Clear);
@@ -37,7 +37,7 @@ fn a_directory_is_kept_while_its_change_is_parked_for_a_recall() {
 }
 
 #[test]
-fn a_job_that_needs_more_directories_gives_up_those_it_has_rather_than_wait_with_them() {
+fn a_job_that_needs_more_directories_releases_its_locks_before_it_waits() {
     let mut bench = Bench::new(&[A, B]);
     assert_eq!(bench.touch(1, A, &[named(DIR, "x")]), TouchOutcome::Clear);
     assert_eq!(bench.touch(2, B, &[named(OTHER, "x")]), TouchOutcome::Clear);
@@ -50,7 +50,7 @@ fn a_job_that_needs_more_directories_gives_up_those_it_has_rather_than_wait_with
 }
 
 #[test]
-fn a_change_that_gives_up_a_directory_lets_the_next_one_go_on() {
+fn a_change_that_releases_a_directory_lets_the_next_one_run() {
     let mut bench = Bench::new(&[A, B]);
     assert_eq!(bench.touch(1, A, &[named(DIR, "x")]), TouchOutcome::Clear);
     assert_eq!(bench.touch(2, B, &[named(OTHER, "x")]), TouchOutcome::Clear);
@@ -58,14 +58,14 @@ fn a_change_that_gives_up_a_directory_lets_the_next_one_go_on() {
     assert_eq!(bench.grantor.touch(bench.now, JobKey(2), Some(B), &[named(DIR, "z")]), TouchOutcome::Parked);
     bench.touch(4, A, &[named(OTHER, "y")]);
     bench.grantor.end(JobKey(1));
-    // The older of the two has both its directories; the others wait for it.
+    // The older job has both directories; the other jobs wait for it.
     assert_eq!(bench.outputs(), [retry(2)]);
     bench.grantor.end(JobKey(2));
     assert_eq!(bench.outputs(), [retry(3), retry(4)]);
 }
 
 #[test]
-fn what_an_attempt_found_is_kept_clear_for_the_next_one() {
+fn objects_of_an_attempt_stay_clear_for_the_next_one() {
     let mut bench = Bench::new(&[A, B]);
     bench.grant(B, F);
     bench.touch(1, A, &[named(DIR, "x"), whole(F)]);
@@ -73,12 +73,12 @@ fn what_an_attempt_found_is_kept_clear_for_the_next_one() {
     bench.recalled(B, 1);
     assert_eq!(bench.outputs(), [retry(1)]);
     assert_eq!(bench.touch(1, A, &[named(DIR, "x")]), TouchOutcome::Clear);
-    assert_eq!(bench.read(B, &[F]), [false], "it is about to be found again");
+    assert_eq!(bench.read(B, &[F]), [false], "it is still touched");
     assert_eq!(bench.grantor.touch(bench.now, JobKey(1), Some(A), &[whole(F)]), TouchOutcome::Clear);
 }
 
 #[test]
-fn what_an_attempt_did_not_find_any_more_is_let_go_of() {
+fn objects_that_an_attempt_no_longer_names_are_released() {
     let mut bench = Bench::new(&[A, B]);
     bench.grant(B, F);
     bench.grant(B, G);
@@ -98,7 +98,7 @@ fn what_an_attempt_did_not_find_any_more_is_let_go_of() {
 }
 
 #[test]
-fn a_parked_job_that_ends_lets_go_of_all() {
+fn a_parked_job_that_ends_releases_everything() {
     let mut bench = Bench::new(&[A, B]);
     bench.grant(B, F);
     bench.touch(1, A, &[named(DIR, "x"), whole(F)]);
@@ -113,7 +113,7 @@ fn a_parked_job_that_ends_lets_go_of_all() {
 }
 
 #[test]
-fn what_a_job_touched_counts_as_changed_when_it_goes_on_although_it_was_parked() {
+fn objects_of_a_parked_job_that_proceeded_count_as_changed() {
     let mut bench = Bench::new(&[A, B]);
     bench.grant(B, F);
     bench.grantor.begin(JobKey(2));
@@ -129,7 +129,7 @@ fn what_a_job_touched_counts_as_changed_when_it_goes_on_although_it_was_parked()
 }
 
 #[test]
-fn after_an_unclean_end_no_change_passes_before_all_leases_have_run_out() {
+fn after_an_unclean_end_no_change_runs_before_all_leases_expired() {
     let until = Time(0) + Duration::from_secs(20);
     let mut bench = Bench::new(&[]);
     bench.grantor = Grantor::new(LeaseConfig::default(), Some(until));
@@ -149,7 +149,7 @@ fn after_an_unclean_end_no_change_passes_before_all_leases_have_run_out() {
 }
 
 #[test]
-fn a_change_that_comes_when_all_leases_have_run_out_passes_before_the_tick() {
+fn a_change_after_the_recovery_time_runs_before_the_next_tick() {
     let until = Time(0) + Duration::from_secs(20);
     let mut bench = Bench::new(&[]);
     bench.grantor = Grantor::new(LeaseConfig::default(), Some(until));

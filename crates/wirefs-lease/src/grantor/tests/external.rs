@@ -1,4 +1,4 @@
-//! What programs on the server change.
+//! Changes by programs on the server.
 
 use super::{A, B, Bench, Bytes, DIR, F, G, named, recall, retry, whole};
 use crate::grantor::{GrantorOutput, JobKey, TouchOutcome};
@@ -10,7 +10,7 @@ fn x() -> Bytes {
 }
 
 #[test]
-fn all_who_know_it_are_told_and_nobody_waits() {
+fn an_external_change_is_recalled_from_all_holders_without_waiting() {
     let mut bench = Bench::new(&[A, B]);
     bench.grant(A, F);
     bench.grant(B, DIR);
@@ -21,13 +21,13 @@ fn all_who_know_it_are_told_and_nobody_waits() {
         [recall(A, 1, &[LeaseItem::whole(F)]), recall(B, 1, &[LeaseItem::named(DIR, x())])]
     );
     assert!(!bench.grantor.is_leased(F) && bench.grantor.is_leased(DIR));
-    assert_eq!(bench.touch(1, B, &[whole(F)]), TouchOutcome::Parked, "A may not have forgotten it yet");
+    assert_eq!(bench.touch(1, B, &[whole(F)]), TouchOutcome::Parked, "A has not answered the recall");
     bench.recalled(A, 1);
     assert_eq!(bench.outputs(), [retry(1)]);
 }
 
 #[test]
-fn what_was_read_before_is_not_granted_after() {
+fn data_read_before_an_external_change_is_not_granted_after() {
     let mut bench = Bench::new(&[A]);
     bench.grantor.begin(JobKey(1));
     bench.grantor.external_change(bench.now, F, None, None);
@@ -36,7 +36,7 @@ fn what_was_read_before_is_not_granted_after() {
 }
 
 #[test]
-fn own_changes_are_recognised() {
+fn own_changes_are_recognized() {
     let mut bench = Bench::new(&[A]);
     bench.grant(A, F);
     assert_eq!(bench.touch(1, A, &[whole(F)]), TouchOutcome::Clear);
@@ -50,11 +50,11 @@ fn own_changes_are_recognised() {
 }
 
 #[test]
-fn what_may_be_an_own_change_under_way_is_looked_at_again_when_it_is_over() {
+fn a_report_during_an_own_change_is_checked_again_at_its_end() {
     let mut bench = Bench::new(&[A]);
     bench.grant(A, DIR);
     assert_eq!(bench.touch(1, A, &[named(DIR, "x")]), TouchOutcome::Clear);
-    // Seen in the middle of it.
+    // The watcher reports in the middle of the change.
     bench.grantor.external_change(bench.now, DIR, Some(&x()), Some(7));
     bench.grantor.external_change(bench.now, DIR, Some(&x()), Some(7));
     assert_eq!(bench.outputs(), []);
@@ -62,14 +62,14 @@ fn what_may_be_an_own_change_under_way_is_looked_at_again_when_it_is_over() {
     bench.grantor.end(JobKey(1));
     assert_eq!(bench.outputs(), [GrantorOutput::Verify(LeaseItem::named(DIR, x()))], "once");
     bench.grantor.external_change(bench.now, DIR, Some(&x()), Some(5));
-    assert_eq!(bench.outputs(), [], "it was the own one");
+    assert_eq!(bench.outputs(), [], "the own change explains it");
     bench.grantor.external_change(bench.now, DIR, Some(&x()), Some(6));
     assert_eq!(bench.outputs(), [recall(A, 1, &[LeaseItem::named(DIR, x())])]);
 }
 
 // S-154
 #[test]
-fn a_name_that_is_reported_without_a_version_is_not_an_own_change_and_is_recalled_at_once() {
+fn a_reported_name_without_a_version_is_recalled_immediately() {
     let mut bench = Bench::new(&[A]);
     bench.grant(A, DIR);
     assert_eq!(bench.touch(1, A, &[named(DIR, "y")]), TouchOutcome::Clear);
@@ -78,7 +78,7 @@ fn a_name_that_is_reported_without_a_version_is_not_an_own_change_and_is_recalle
 }
 
 #[test]
-fn what_was_reported_at_the_version_that_the_own_change_left_needs_no_second_look() {
+fn a_report_at_the_version_of_the_own_change_needs_no_second_check() {
     let mut bench = Bench::new(&[A]);
     bench.grant(A, DIR);
     assert_eq!(bench.touch(1, A, &[named(DIR, "x")]), TouchOutcome::Clear);
@@ -89,7 +89,7 @@ fn what_was_reported_at_the_version_that_the_own_change_left_needs_no_second_loo
 }
 
 #[test]
-fn a_change_that_waits_puts_no_report_off() {
+fn a_waiting_change_does_not_delay_reports() {
     let mut bench = Bench::new(&[A, B]);
     bench.grant(B, F);
     assert_eq!(bench.touch(2, A, &[whole(F)]), TouchOutcome::Parked);
@@ -102,7 +102,7 @@ fn a_change_that_waits_puts_no_report_off() {
     assert_eq!(bench.outputs(), []);
 }
 
-/// A job of A changes the name x of DIR after one of the name y; a report comes of y.
+/// A job of A changes name x in DIR after a change of name y; then a report of y arrives.
 fn report_of_another_name(version: u64) -> (Bench, Bytes) {
     let mut bench = Bench::new(&[A]);
     bench.grant(A, DIR);
@@ -110,20 +110,20 @@ fn report_of_another_name(version: u64) -> (Bench, Bytes) {
     let y = Bytes::from_static(b"y");
     bench.grantor.own_change(bench.now, DIR, Some(&y), Some(3), Some(4));
     bench.grantor.external_change(bench.now, DIR, Some(&y), Some(version));
-    assert_eq!(bench.outputs(), [], "which version the job leaves is not known yet");
+    assert_eq!(bench.outputs(), [], "the version that the job leaves is unknown");
     bench.grantor.own_change(bench.now, DIR, Some(&x()), Some(4), Some(5));
     (bench, y)
 }
 
 #[test]
-fn a_report_of_another_name_at_the_version_that_a_job_under_way_leaves_is_of_own_changes() {
+fn a_report_of_another_name_at_the_version_left_by_a_running_job_is_attributed_to_own_changes() {
     let (mut bench, _) = report_of_another_name(5);
     bench.grantor.end(JobKey(1));
     assert_eq!(bench.outputs(), []);
 }
 
 #[test]
-fn a_report_of_another_name_that_no_own_change_explains_is_told_after_the_job() {
+fn a_report_that_no_own_change_explains_is_recalled_after_the_job() {
     let (mut bench, y) = report_of_another_name(6);
     bench.grantor.end(JobKey(1));
     assert_eq!(bench.outputs(), [GrantorOutput::Verify(LeaseItem::named(DIR, y.clone()))]);
@@ -133,14 +133,14 @@ fn a_report_of_another_name_that_no_own_change_explains_is_told_after_the_job() 
     assert_eq!(
         bench.outputs(),
         [GrantorOutput::Verify(LeaseItem::named(DIR, y.clone()))],
-        "it may have been that one"
+        "the running change may explain it"
     );
     bench.grantor.external_change(bench.now, DIR, Some(&y), Some(7));
     assert_eq!(bench.outputs(), [recall(A, 1, &[LeaseItem::named(DIR, y)])]);
 }
 
 #[test]
-fn jobs_that_follow_each_other_keep_nobody_from_being_told() {
+fn consecutive_jobs_do_not_delay_a_report_forever() {
     let (mut bench, y) = report_of_another_name(6);
     let looks_at = bench.now + ATTRIBUTION_SPAN;
     assert_eq!(bench.grantor.deadline(), Some(looks_at));
@@ -153,7 +153,7 @@ fn jobs_that_follow_each_other_keep_nobody_from_being_told() {
 }
 
 #[test]
-fn the_end_of_an_object_by_an_own_change_is_nobody_elses() {
+fn the_removal_of_an_object_is_attributed_to_the_own_change() {
     let mut bench = Bench::new(&[A]);
     for (job, object, is_own) in [(1, F, true), (2, G, false)] {
         bench.grant(A, object);
@@ -167,14 +167,18 @@ fn the_end_of_an_object_by_an_own_change_is_nobody_elses() {
 }
 
 #[test]
-fn everything_is_recalled_from_everybody() {
+fn everything_is_recalled_from_all_holders() {
     let mut bench = Bench::new(&[A, B]);
     bench.grant(A, F);
     bench.grantor.begin(JobKey(1));
     bench.grantor.recall_everything(bench.now);
     bench.grantor.recall_everything(bench.now);
-    assert_eq!(bench.outputs(), [recall(A, 1, &[])], "who has nothing is told nothing, and nobody twice");
-    assert_eq!(bench.grantor.grant(bench.now, JobKey(1), B, &[G]), [false], "that may have changed too");
+    assert_eq!(bench.outputs(), [recall(A, 1, &[])], "no recall without leases, and none twice");
+    assert_eq!(
+        bench.grantor.grant(bench.now, JobKey(1), B, &[G]),
+        [false],
+        "that entry may have changed too"
+    );
     assert_eq!((bench.read(A, &[G]), bench.read(B, &[G])), (vec![false], vec![true]));
     assert_eq!(bench.touch(2, B, &[whole(F)]), TouchOutcome::Parked);
     assert!(!bench.grantor.is_idle());
@@ -184,7 +188,7 @@ fn everything_is_recalled_from_everybody() {
 }
 
 #[test]
-fn a_server_is_idle_when_nobody_may_believe_anything() {
+fn a_server_is_idle_when_no_lease_can_be_valid() {
     let mut bench = Bench::new(&[A, B]);
     assert!(bench.grantor.is_idle());
     bench.grant(A, F);
@@ -196,5 +200,5 @@ fn a_server_is_idle_when_nobody_may_believe_anything() {
     bench.recalled(A, 1);
     assert!(!bench.grantor.is_idle());
     bench.pass(20, &[]);
-    assert!(bench.grantor.is_idle(), "one has answered, the other's leases have run out");
+    assert!(bench.grantor.is_idle(), "one holder has answered, the other's leases have expired");
 }

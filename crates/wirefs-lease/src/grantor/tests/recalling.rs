@@ -1,4 +1,4 @@
-//! Who is told what, and in which form.
+//! Which holders get which recalls.
 
 use super::{A, B, Bench, C, DIR, F, G, id, named, recall, recall_own_lease, retry, whole};
 use crate::grantor::{GrantorOutput, JobKey, TouchOutcome};
@@ -8,7 +8,7 @@ use bytes::Bytes;
 use wirefs_op::FileId;
 
 #[test]
-fn only_others_who_know_it_are_told() {
+fn only_other_holders_with_a_lease_get_a_recall() {
     let mut bench = Bench::new(&[A, B, C]);
     bench.grant(A, F);
     bench.grant(B, F);
@@ -23,7 +23,7 @@ fn only_others_who_know_it_are_told() {
 }
 
 #[test]
-fn what_is_new_and_what_was_forgotten_costs_no_recall() {
+fn objects_without_a_lease_cost_no_recall() {
     let mut bench = Bench::new(&[A, B]);
     bench.change(1, A, &[whole(F)]);
     bench.grant(A, F);
@@ -36,7 +36,7 @@ fn what_is_new_and_what_was_forgotten_costs_no_recall() {
 }
 
 #[test]
-fn who_changes_for_nobody_has_everybody_told() {
+fn a_change_without_a_holder_recalls_from_all_holders() {
     let mut bench = Bench::new(&[A]);
     bench.grant(A, F);
     assert_eq!(bench.grantor.touch(bench.now, JobKey(1), None, &[whole(F)]), TouchOutcome::Parked);
@@ -44,7 +44,7 @@ fn who_changes_for_nobody_has_everybody_told() {
 }
 
 #[test]
-fn a_surprise_is_told_to_who_makes_it_but_not_waited_for() {
+fn the_requesters_own_lease_is_recalled_without_waiting() {
     let mut bench = Bench::new(&[A]);
     bench.grant(A, F);
     assert_eq!(bench.touch(1, A, &[recall_own_lease(F)]), TouchOutcome::Clear);
@@ -52,7 +52,7 @@ fn a_surprise_is_told_to_who_makes_it_but_not_waited_for() {
 }
 
 #[test]
-fn what_was_known_to_change_and_turns_out_a_surprise_is_told() {
+fn an_object_touched_again_with_recall_own_is_recalled() {
     let mut bench = Bench::new(&[A]);
     bench.grant(A, F);
     assert_eq!(bench.touch(1, A, &[whole(F)]), TouchOutcome::Clear);
@@ -64,12 +64,12 @@ fn what_was_known_to_change_and_turns_out_a_surprise_is_told() {
 }
 
 #[test]
-fn a_recall_that_is_under_way_is_waited_for_by_the_next_change_too() {
+fn a_pending_recall_blocks_the_next_change_too() {
     let mut bench = Bench::new(&[A, B, C]);
     bench.grant(A, F);
     assert_eq!(bench.touch(1, B, &[whole(F)]), TouchOutcome::Parked);
     assert_eq!(bench.touch(2, C, &[whole(F)]), TouchOutcome::Parked);
-    assert_eq!(bench.outputs(), [recall(A, 1, &[LeaseItem::whole(F)])], "it is told once");
+    assert_eq!(bench.outputs(), [recall(A, 1, &[LeaseItem::whole(F)])], "one recall is sent");
     bench.grantor.end(JobKey(1));
     assert_eq!(bench.touch(3, B, &[whole(F)]), TouchOutcome::Parked);
     bench.recalled(A, 1);
@@ -77,7 +77,7 @@ fn a_recall_that_is_under_way_is_waited_for_by_the_next_change_too() {
 }
 
 #[test]
-fn a_name_is_recalled_alone_and_the_rest_stays_known() {
+fn a_recall_of_one_name_leaves_the_rest_leased() {
     let mut bench = Bench::new(&[A, B]);
     bench.grant(A, DIR);
     for (serial, name) in [(1, "x"), (2, "x"), (3, "y")] {
@@ -107,11 +107,11 @@ fn after_eight_names_in_ten_seconds_the_directory_is_recalled() {
         bench.change(serial, B, &[named(DIR, "x")]);
     }
     bench.change(last + 1, B, &[named(DIR, "x")]);
-    assert_eq!(bench.outputs(), [], "it contains nothing of the directory any more");
+    assert_eq!(bench.outputs(), [], "it has no lease on the directory any more");
 }
 
 #[test]
-fn items_travel_together_up_to_a_limit_of_number() {
+fn items_are_batched_up_to_a_limit_of_number() {
     let mut bench = Bench::new(&[A, B]);
     let ids: Vec<FileId> = (0..2 * RECALL_ITEMS_MAX as u64 + 1).map(id).collect();
     assert!(bench.read(A, &ids).into_iter().all(|granted| granted));
@@ -124,11 +124,11 @@ fn items_travel_together_up_to_a_limit_of_number() {
         assert_eq!(bench.outputs(), []);
     }
     bench.recalled(A, 2);
-    assert_eq!(bench.outputs(), [retry(1)], "all of them are answered");
+    assert_eq!(bench.outputs(), [retry(1)], "all recalls are answered");
 }
 
 #[test]
-fn items_travel_together_up_to_a_limit_of_bytes() {
+fn items_are_batched_up_to_a_limit_of_bytes() {
     let mut bench = Bench::new(&[A, B]);
     let ids: Vec<FileId> = (0..400).map(id).collect();
     bench.read(A, &ids);
@@ -140,7 +140,7 @@ fn items_travel_together_up_to_a_limit_of_bytes() {
     assert_eq!(outputs.iter().map(items).sum::<usize>(), 400);
     for output in &outputs[..outputs.len() - 1] {
         let GrantorOutput::Recall { items, .. } = output else { panic!("{output:?}") };
-        // As it is on the wire: an id, whether there is a name, its length, the name.
+        // The size on the wire: id, presence flag, name length, name.
         let bytes: usize =
             items.iter().map(|item| 16 + 1 + 2 + item.name.as_ref().map_or(0, Bytes::len)).sum();
         assert!(bytes <= RECALL_BYTES_MAX, "{bytes} bytes");
@@ -154,7 +154,7 @@ fn items(output: &GrantorOutput) -> usize {
 }
 
 #[test]
-fn an_answer_that_nobody_asked_for_says_nothing() {
+fn an_unexpected_answer_is_ignored() {
     let mut bench = Bench::new(&[A, B]);
     bench.grant(A, F);
     bench.touch(1, B, &[whole(F)]);

@@ -1,4 +1,4 @@
-//! Tests of telling own changes from others'.
+//! Tests of distinguishing own changes from external ones.
 
 use super::VersionChains;
 use crate::limits::{OWN_AGE, OWN_CHANGES_MAX, OWN_OBJECTS_MAX};
@@ -12,7 +12,7 @@ fn name(text: &'static str) -> Option<Bytes> {
     Some(Bytes::from_static(text.as_bytes()))
 }
 
-/// A chain of own changes, each of a name, with the version before and after.
+/// Own changes of one directory, each with a name and the versions before and after.
 fn chains(changes: &[(&'static str, u64, u64)]) -> VersionChains {
     let mut chains = VersionChains::default();
     for (changed, before, after) in changes {
@@ -22,28 +22,28 @@ fn chains(changes: &[(&'static str, u64, u64)]) -> VersionChains {
 }
 
 #[test]
-fn a_report_that_comes_some_own_changes_late_is_of_own_changes() {
+fn a_late_report_is_attributed_to_own_changes() {
     let chains = chains(&[("a", 1, 2), ("b", 2, 3), ("c", 3, 4)]);
     for changed in ["a", "b", "c"] {
         for version in [2, 3, 4] {
             assert!(chains.explain(DIR, name(changed).as_ref(), Some(version)), "{changed} at {version}");
         }
     }
-    assert!(!chains.explain(DIR, name("a").as_ref(), Some(5)), "somebody changed it since");
-    assert!(!chains.explain(DIR, name("z").as_ref(), Some(4)), "somebody changed another name before");
-    assert!(!chains.explain(DIR, None, Some(4)), "somebody changed its attributes before");
+    assert!(!chains.explain(DIR, name("a").as_ref(), Some(5)), "an external change followed");
+    assert!(!chains.explain(DIR, name("z").as_ref(), Some(4)), "an external change of another name preceded");
+    assert!(!chains.explain(DIR, None, Some(4)), "another holder changed its attributes before");
     assert!(!chains.explain(FileId { ino: 2, ..DIR }, name("a").as_ref(), Some(4)));
 }
 
 #[test]
-fn another_ones_change_in_between_breaks_the_chain() {
+fn an_external_change_in_between_breaks_the_chain() {
     let chains = chains(&[("a", 1, 2), ("b", 3, 4)]);
-    assert!(!chains.explain(DIR, name("a").as_ref(), Some(4)), "a may be what led from 2 to 3");
+    assert!(!chains.explain(DIR, name("a").as_ref(), Some(4)), "a change of a may have led from 2 to 3");
     assert!(chains.explain(DIR, name("b").as_ref(), Some(4)));
 }
 
 #[test]
-fn both_names_of_a_rename_are_of_one_change() {
+fn both_names_of_a_rename_belong_to_one_change() {
     let chains = chains(&[("a", 1, 2), ("from", 2, 3), ("to", 2, 3), ("b", 3, 4)]);
     for changed in ["a", "from", "to", "b"] {
         assert!(chains.explain(DIR, name(changed).as_ref(), Some(4)), "{changed}");
@@ -51,11 +51,11 @@ fn both_names_of_a_rename_are_of_one_change() {
 }
 
 #[test]
-fn a_change_without_the_version_before_it_explains_itself_alone() {
+fn a_change_without_its_previous_version_is_a_chain_of_its_own() {
     let mut chains = chains(&[("a", 1, 2)]);
     chains.add(Time(0), DIR, name("b").as_ref(), None, Some(4));
     chains.add(Time(0), DIR, name("c").as_ref(), Some(4), Some(5));
-    assert!(!chains.explain(DIR, name("a").as_ref(), Some(4)), "who contains what led from 2 to 4");
+    assert!(!chains.explain(DIR, name("a").as_ref(), Some(4)), "the change from 2 to 4 may be external");
     for version in [4, 5] {
         assert!(
             chains.explain(DIR, name("b").as_ref(), Some(version))
@@ -65,7 +65,7 @@ fn a_change_without_the_version_before_it_explains_itself_alone() {
 }
 
 #[test]
-fn own_changes_may_be_told_of_in_another_order_than_they_were_made_in() {
+fn own_changes_may_be_recorded_out_of_order() {
     let chains = chains(&[("c", 3, 4), ("a", 1, 2), ("d", 4, 5), ("b", 2, 3), ("late", 7, 8)]);
     for changed in ["a", "b", "c", "d"] {
         assert!(chains.explain(DIR, name(changed).as_ref(), Some(5)), "{changed}");
@@ -104,5 +104,5 @@ fn chains_are_bounded_in_length_number_and_age() {
             Some(2),
         );
     }
-    assert_eq!(chains.0.len(), OWN_OBJECTS_MAX, "the old ones went first");
+    assert_eq!(chains.0.len(), OWN_OBJECTS_MAX, "the oldest entries were removed first");
 }

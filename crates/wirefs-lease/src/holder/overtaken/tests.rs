@@ -1,4 +1,4 @@
-//! Tests of the recalls that are remembered.
+//! Tests of recalls that overtake replies.
 
 use super::Overtaken;
 use crate::limits::OVERTAKEN_MAX;
@@ -9,7 +9,7 @@ const DIR: FileId = FileId { fs: 0, ino: 1, generation: 1 };
 const OTHER: FileId = FileId { fs: 0, ino: 2, generation: 1 };
 
 #[test]
-fn a_recall_overtakes_what_was_asked_before_it() {
+fn a_recall_overtakes_replies_to_earlier_requests() {
     let mut overtaken = Overtaken::default();
     overtaken.item(Time(5), &LeaseItem::whole(DIR));
     for sent in [4, 5] {
@@ -41,7 +41,7 @@ fn a_recall_of_everything_overtakes_everything() {
 }
 
 #[test]
-fn what_no_request_under_way_can_need_is_dropped() {
+fn records_that_no_pending_request_needs_are_discarded() {
     let mut overtaken = Overtaken::default();
     overtaken.everything(Time(2));
     overtaken.item(Time(4), &LeaseItem::whole(OTHER));
