@@ -221,7 +221,7 @@ impl Client {
             }
             self.empty_kernel();
             if let Some(holder) = self.leases.holder_mut() {
-                holder.flushed();
+                holder.invalidated();
             }
         }
     }

@@ -10,9 +10,9 @@ use std::time::Duration;
 use wirefs_op::{FileId, Time};
 
 /// A request to invalidate the kernel's caches, since the leases have expired or are void. The client calls
-/// [`flushed`](LeaseHolder::flushed) afterwards; no lease is valid before.
+/// [`invalidated`](LeaseHolder::invalidated) afterwards; no lease is valid before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CacheFlush {
+pub struct FullInvalidation {
     /// The time after which the server lets changes run.
     pub by: Time,
     /// True if the client must invalidate its own cache too, because the server lost its record of the
@@ -64,9 +64,9 @@ pub struct LeaseHolder {
     last_sent: Time,
     /// Leases were valid, and their expiry was not reported yet.
     has_leases: bool,
-    flush: Option<CacheFlush>,
-    /// The number of flushes that were requested and not finished.
-    flushing: u32,
+    requested: Option<FullInvalidation>,
+    /// The number of invalidations that were requested and not finished.
+    running: u32,
     overtaken: Overtaken,
 }
 
@@ -80,8 +80,8 @@ impl LeaseHolder {
             answered: None,
             last_sent: now,
             has_leases: false,
-            flush: None,
-            flushing: 0,
+            requested: None,
+            running: 0,
             overtaken: Overtaken::default(),
         }
     }
@@ -95,7 +95,7 @@ impl LeaseHolder {
         self.last_sent = now;
         if !retained {
             self.overtaken.everything(now);
-            self.start_flush(now, true);
+            self.invalidate_all(now, true);
         }
         self.term = term;
     }
@@ -135,8 +135,8 @@ impl LeaseHolder {
     pub fn valid_until(&self) -> Option<Time> {
         let ConnectionState::Up(since) = self.state else { return None };
         let answered = self.answered.filter(|sent| *sent >= since)?;
-        let is_flushing = self.flush.is_some() || self.flushing > 0;
-        (!is_flushing).then(|| answered + self.term)
+        let is_invalidating = self.requested.is_some() || self.running > 0;
+        (!is_invalidating).then(|| answered + self.term)
     }
 
     /// Returns the time when a client with leases should send a request to renew them.
@@ -187,29 +187,29 @@ impl LeaseHolder {
         self.answered.filter(|_| self.has_leases).map(|sent| sent + self.term)
     }
 
-    /// Advances the clock: requests a flush when the leases have expired.
+    /// Advances the clock: requests an invalidation when the leases have expired.
     pub fn tick(&mut self, now: Time) {
         if self.deadline().is_some_and(|over| over <= now) {
-            self.start_flush(now, false);
+            self.invalidate_all(now, false);
         }
     }
 
-    /// Returns a requested flush, once each.
-    pub fn poll(&mut self) -> Option<CacheFlush> {
-        let flush = self.flush.take()?;
-        self.flushing += 1;
-        Some(flush)
+    /// Returns a requested invalidation, once each.
+    pub fn poll(&mut self) -> Option<FullInvalidation> {
+        let request = self.requested.take()?;
+        self.running += 1;
+        Some(request)
     }
 
-    /// Records that one flush from [`poll`](Self::poll) is finished.
-    pub fn flushed(&mut self) {
-        self.flushing = self.flushing.saturating_sub(1);
+    /// Records that one invalidation from [`poll`](Self::poll) is finished.
+    pub fn invalidated(&mut self) {
+        self.running = self.running.saturating_sub(1);
     }
 
-    fn start_flush(&mut self, now: Time, own_cache_too: bool) {
+    fn invalidate_all(&mut self, now: Time, own_cache_too: bool) {
         let over = self.answered.map_or(now, |sent| sent + self.term);
-        let own_cache_too = own_cache_too || self.flush.is_some_and(|flush| flush.own_cache_too);
-        self.flush = Some(CacheFlush { by: over + (MARGIN - DRIFT), own_cache_too });
+        let own_cache_too = own_cache_too || self.requested.is_some_and(|request| request.own_cache_too);
+        self.requested = Some(FullInvalidation { by: over + (MARGIN - DRIFT), own_cache_too });
         self.has_leases = false;
     }
 }

@@ -63,5 +63,5 @@ pub use exclusive_session::ExclusiveSession;
 pub use grantor::{
     Grantor, GrantorOutput, HolderKey, JobKey, JoinOutcome, LeaseConfig, TouchOutcome, Touched,
 };
-pub use holder::{CacheFlush, LeaseHolder, PendingRecall};
+pub use holder::{FullInvalidation, LeaseHolder, PendingRecall};
 pub use recall::{LeaseItem, Serial};

@@ -1,6 +1,6 @@
 //! Tests of the client's side of leases, rule by rule.
 
-use super::{CacheFlush, LeaseHolder};
+use super::{FullInvalidation, LeaseHolder};
 use crate::limits::{DRIFT, MARGIN, RENEWAL, TERM};
 use crate::recall::{LeaseItem, Serial};
 use std::time::Duration;
@@ -38,41 +38,41 @@ fn the_term_counts_from_the_sending_of_the_request() {
 }
 
 #[test]
-fn the_expiry_requests_one_flush_with_its_deadline() {
+fn the_expiry_requests_one_invalidation_with_its_deadline() {
     let mut holder = holding();
     holder.tick(at(14));
     assert_eq!(holder.poll(), None);
     holder.tick(at(15));
-    assert_eq!(holder.poll(), Some(CacheFlush { by: at(15) + (MARGIN - DRIFT), own_cache_too: false }));
+    assert_eq!(holder.poll(), Some(FullInvalidation { by: at(15) + (MARGIN - DRIFT), own_cache_too: false }));
     holder.tick(at(16));
     assert_eq!((holder.poll(), holder.deadline()), (None, None));
 }
 
 #[test]
-fn no_lease_is_valid_before_the_kernel_is_flushed() {
+fn no_lease_is_valid_before_the_kernel_is_invalidated() {
     let mut holder = holding();
     // The reply arrives before any call of `tick`.
     holder.reply_received(at(16), at(14));
     assert!(!holder.is_valid(at(16)));
     assert!(holder.poll().is_some() && !holder.is_valid(at(16)));
-    holder.flushed();
+    holder.invalidated();
     assert_eq!(holder.valid_until(), Some(at(29)));
     holder.tick(at(29));
     assert!(holder.poll().is_some(), "the session ends again");
 }
 
 #[test]
-fn each_flush_must_finish() {
+fn each_invalidation_must_finish() {
     let mut holder = holding();
     holder.tick(at(15));
     assert!(holder.poll().is_some());
     holder.reply_received(at(17), at(16));
     holder.attached(at(18), TERM, false);
     holder.reply_received(at(20), at(19));
-    holder.flushed();
-    assert!(!holder.is_valid(at(20)), "another flush is pending");
-    assert_eq!(holder.poll().map(|flush| flush.own_cache_too), Some(true));
-    holder.flushed();
+    holder.invalidated();
+    assert!(!holder.is_valid(at(20)), "another invalidation is pending");
+    assert_eq!(holder.poll().map(|request| request.own_cache_too), Some(true));
+    holder.invalidated();
     assert!(holder.is_valid(at(20)));
 }
 
@@ -101,24 +101,24 @@ fn without_a_connection_no_lease_is_valid_until_a_new_reply() {
 }
 
 #[test]
-fn without_a_connection_the_kernel_is_flushed_when_the_term_ends() {
+fn without_a_connection_the_kernel_is_invalidated_when_the_term_ends() {
     let mut holder = holding();
     holder.disconnected();
     holder.attached(at(16), TERM, true);
-    assert_eq!(holder.poll().map(|flush| flush.own_cache_too), Some(false));
+    assert_eq!(holder.poll().map(|request| request.own_cache_too), Some(false));
 }
 
 #[test]
-fn void_leases_are_flushed_first_and_overtake_earlier_replies() {
+fn void_leases_are_invalidated_first_and_overtake_earlier_replies() {
     let mut holder = holding();
     holder.disconnected();
     holder.attached(at(4), Duration::from_secs(30), false);
-    let flush = holder.poll().unwrap();
-    assert!(flush.own_cache_too && flush.by == at(15) + (MARGIN - DRIFT));
+    let request = holder.poll().unwrap();
+    assert!(request.own_cache_too && request.by == at(15) + (MARGIN - DRIFT));
     assert!(holder.is_overtaken(F, at(4)) && !holder.is_overtaken(F, at(5)));
     holder.reply_received(at(6), at(5));
     assert!(!holder.is_valid(at(6)));
-    holder.flushed();
+    holder.invalidated();
     assert_eq!(holder.valid_until(), Some(at(35)), "the server's term counts");
 }
 

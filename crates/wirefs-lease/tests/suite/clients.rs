@@ -48,10 +48,10 @@ impl LeaseSimulation {
                 }
                 self.answer(client, pending);
             }
-            Event::Flushed(_) => {
+            Event::FullyInvalidated(_) => {
                 self.clients[client].kernel.clear();
                 if let Some(holder) = &mut self.clients[client].holder {
-                    holder.flushed();
+                    holder.invalidated();
                 }
             }
             Event::CutAtClient(_, connection) => {
@@ -85,14 +85,14 @@ impl LeaseSimulation {
         if let Some(empty) = empty {
             let clock = self.clients[client].clock;
             let most = clock.until(now, empty.by).as_micros() as u64;
-            if self.mutation == Some(Mutation::SkipsKernelFlush) {
+            if self.mutation == Some(Mutation::SkipsKernelInvalidation) {
                 if let Some(holder) = &mut self.clients[client].holder {
-                    holder.flushed();
+                    holder.invalidated();
                 }
             } else if clock.read(now) >= empty.by {
-                self.handle_client_event(client, Event::Flushed(client));
+                self.handle_client_event(client, Event::FullyInvalidated(client));
             } else {
-                self.later(0, most, Event::Flushed(client));
+                self.later(0, most, Event::FullyInvalidated(client));
             }
         }
         let seat_now = &self.clients[client];

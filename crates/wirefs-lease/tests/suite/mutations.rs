@@ -35,8 +35,8 @@ pub(crate) enum Mutation {
     IgnoresRecalls,
     /// The client counts the term from the reply.
     CountsFromReplies,
-    /// The client does not flush the kernel's caches when the leases have expired.
-    SkipsKernelFlush,
+    /// The client does not invalidate the kernel's caches when the leases have expired.
+    SkipsKernelInvalidation,
     /// The client's clock stops while the machine sleeps.
     SleepsThrough,
     /// The client treats leases as retained although they are void.
@@ -61,7 +61,7 @@ impl Mutation {
         Mutation::AnswersFirst,
         Mutation::IgnoresRecalls,
         Mutation::CountsFromReplies,
-        Mutation::SkipsKernelFlush,
+        Mutation::SkipsKernelInvalidation,
         Mutation::SleepsThrough,
         Mutation::UsesVoidLeases,
     ];

@@ -6,7 +6,7 @@ use crate::store::{Fact, NAMES, Value, id};
 use crate::wire::{Ask, Change, ChangeKind, Connection, Down};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-use wirefs_lease::{CacheFlush, LeaseHolder, LeaseItem, PendingRecall, Serial};
+use wirefs_lease::{FullInvalidation, LeaseHolder, LeaseItem, PendingRecall, Serial};
 use wirefs_op::Time;
 
 /// A pending request.
@@ -94,8 +94,8 @@ impl SimClient {
         self.holder.as_ref().is_some_and(|holder| holder.is_valid(self.clock.read(now)))
     }
 
-    /// Advances the machine's clock. Returns a requested flush.
-    pub(crate) fn advance(&mut self, now: Time) -> Option<CacheFlush> {
+    /// Advances the machine's clock. Returns a requested invalidation.
+    pub(crate) fn advance(&mut self, now: Time) -> Option<FullInvalidation> {
         let local = self.clock.read(now);
         let holder = self.holder.as_mut()?;
         holder.tick(local);

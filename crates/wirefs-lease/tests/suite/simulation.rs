@@ -32,8 +32,8 @@ pub(crate) enum Event {
     Act(usize),
     /// A client's kernel has invalidated the items of a recall.
     Invalidated(usize, PendingRecall, Vec<Fact>),
-    /// A client's kernel has flushed its caches.
-    Flushed(usize),
+    /// A client's kernel has invalidated its whole cache.
+    FullyInvalidated(usize),
     /// The server notices a broken connection.
     CutAtServer(usize, Connection),
     /// A client notices a broken connection.
@@ -232,16 +232,17 @@ impl LeaseSimulation {
             Event::Wake(client, slept) => {
                 self.clients[client].wakes(slept, self.mutation);
                 self.advance(client);
-                // An overdue flush takes place before any program runs.
-                let is_flush = |event: &Event| matches!(event, Event::Flushed(owner) if *owner == client);
-                if self.events.values().any(is_flush) {
+                // An overdue invalidation takes place before any program runs.
+                let is_invalidation =
+                    |event: &Event| matches!(event, Event::FullyInvalidated(owner) if *owner == client);
+                if self.events.values().any(is_invalidation) {
                     self.clients[client].kernel.clear();
                 }
             }
             Event::ClientTick(client)
             | Event::Act(client)
             | Event::Invalidated(client, ..)
-            | Event::Flushed(client)
+            | Event::FullyInvalidated(client)
             | Event::CutAtClient(client, _)
             | Event::Connect(client) => {
                 if self.clients[client].asleep {
