@@ -34,8 +34,8 @@ impl ReplySink for ForwardedReplies<'_> {
 /// Converts an affected object to the server's type.
 fn to_touched(object: &AffectedObject) -> Touched {
     match &object.name {
-        Some(name) => Touched { surprise: object.affects_requester, ..Touched::name(object.id, name) },
-        None if object.affects_requester => Touched::named_besides(object.id),
+        Some(name) => Touched { recall_own: object.affects_requester, ..Touched::name(object.id, name) },
+        None if object.affects_requester => Touched::with_other_names(object.id),
         None => Touched::object(object.id),
     }
 }

@@ -17,7 +17,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use wirefs_cache::Piece;
+use wirefs_cache::CachePiece;
 
 /// Contents and statistics of the cache since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -157,7 +157,7 @@ impl DiskCache {
     }
 
     /// Looks up a piece.
-    pub fn find(&mut self, piece: &Piece) -> CacheLookup {
+    pub fn find(&mut self, piece: &CachePiece) -> CacheLookup {
         let location = self.index.find(piece).filter(|location| location.length == piece.length);
         let found = location.and_then(|location| {
             let file = Arc::clone(&self.segments.get(&location.segment)?.file);
@@ -182,7 +182,7 @@ impl DiskCache {
     }
 
     /// Evicts a damaged piece.
-    pub fn evict_damaged(&mut self, piece: &Piece) {
+    pub fn evict_damaged(&mut self, piece: &CachePiece) {
         self.stats.damaged += 1;
         self.index.remove(piece);
     }
@@ -192,7 +192,7 @@ impl DiskCache {
     ///
     /// # Errors
     /// Fails if no new segment can be created.
-    pub fn reserve(&mut self, piece: &Piece) -> io::Result<Option<ReservedPiece>> {
+    pub fn reserve(&mut self, piece: &CachePiece) -> io::Result<Option<ReservedPiece>> {
         if self.index.find(piece).is_some() {
             return Ok(None);
         }
@@ -215,7 +215,7 @@ impl DiskCache {
     }
 
     /// Adds a piece that was written to its space.
-    pub fn insert(&mut self, piece: &Piece, reserved: &ReservedPiece) {
+    pub fn insert(&mut self, piece: &CachePiece, reserved: &ReservedPiece) {
         let Some(segment) = self.segments.get_mut(&reserved.location.segment) else { return };
         segment.bytes = segment::record_end(&reserved.location);
         self.index.insert(piece, reserved.location);
@@ -262,7 +262,7 @@ impl DiskCache {
 
 impl CachedPiece {
     /// Reads the piece; `None` if it is damaged.
-    pub fn read(&self, piece: &Piece) -> Option<bytes::Bytes> {
+    pub fn read(&self, piece: &CachePiece) -> Option<bytes::Bytes> {
         segment::read(&self.file, u64::from(self.location.at), piece)
     }
 }
@@ -272,7 +272,7 @@ impl ReservedPiece {
     ///
     /// # Errors
     /// Fails on a disk error.
-    pub fn write(&self, piece: &Piece, data: &[u8]) -> io::Result<()> {
+    pub fn write(&self, piece: &CachePiece, data: &[u8]) -> io::Result<()> {
         segment::write(&self.file, u64::from(self.location.at), piece, data)
     }
 }

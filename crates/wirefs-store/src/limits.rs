@@ -17,6 +17,6 @@ pub const IDENTITY_BYTES_MAX: usize = 1024;
 
 const _: () = assert!(DISK_CACHE_BYTES_MIN >= 8 * PIECE_BYTES, "a segment holds a piece");
 const _: () = assert!(
-    SNAPSHOT_BYTES_MAX as usize > 2 * wirefs_cache::shelf::SHELF_BYTES_MAX,
+    SNAPSHOT_BYTES_MAX as usize > 2 * wirefs_cache::inactive_listings::INACTIVE_BYTES_MAX,
     "the inactive list fits a snapshot, with the overhead of each listing"
 );

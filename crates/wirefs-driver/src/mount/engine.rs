@@ -22,7 +22,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
-use wirefs_cache::Piece;
+use wirefs_cache::CachePiece;
 use wirefs_carrier::{Class, Closer, Dial, InProcessPeer, PeerInfo};
 use wirefs_client::call::{Answer, Call, CallId, Caller, Invalidate, ROOT};
 use wirefs_client::{Client, Config, DataKey, HostName, Lane, Loaded, Output};
@@ -342,7 +342,7 @@ impl Engine {
         work
     }
 
-    fn keep(&self, piece: Piece, data: Bytes) {
+    fn keep(&self, piece: CachePiece, data: Bytes) {
         if let Some(store) = &self.store {
             store.keep(piece, data);
         }

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use wirefs_cache::Piece;
+use wirefs_cache::CachePiece;
 use wirefs_client::Loaded;
 use wirefs_op::FileId;
 use wirefs_op::message::version::SessionId;
@@ -145,7 +145,7 @@ impl Store {
     }
 
     /// Looks for a piece. `None`: the core will be told by the thread.
-    pub(super) fn load(&self, piece: Piece) -> Option<Loaded> {
+    pub(super) fn load(&self, piece: CachePiece) -> Option<Loaded> {
         match self.contents().find(&piece) {
             CacheLookup::Hit(stored) => {
                 self.queue.push_load(piece, stored);
@@ -157,13 +157,13 @@ impl Store {
     }
 
     /// Keeps a piece, unless too much is waiting to be kept.
-    pub(super) fn keep(&self, piece: Piece, data: Bytes) {
+    pub(super) fn keep(&self, piece: CachePiece, data: Bytes) {
         if !self.is_full.load(Ordering::Relaxed) {
             self.queue.push_keep(piece, data);
         }
     }
 
-    fn write(&self, piece: &Piece, data: &Bytes) {
+    fn write(&self, piece: &CachePiece, data: &Bytes) {
         if self.is_full.load(Ordering::Relaxed) {
             return;
         }
@@ -184,7 +184,7 @@ impl Store {
     }
 
     /// The mount has ended in order: leaves what it knew. Ends the thread, behind what it still has to write.
-    pub(super) fn leave(&self, snapshot: Option<&Snapshot>, pieces: Vec<(Piece, Bytes)>) {
+    pub(super) fn leave(&self, snapshot: Option<&Snapshot>, pieces: Vec<(CachePiece, Bytes)>) {
         self.stop();
         for (piece, data) in pieces {
             self.write(&piece, &data);

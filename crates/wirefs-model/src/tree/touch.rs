@@ -82,7 +82,7 @@ impl ModelState {
 
     fn name_removal(&self, ino: ModelIno) -> Touched {
         let has_others = self.fs.inode(ino).is_ok_and(|inode| !inode.is_directory() && inode.nlink > 1);
-        if has_others { Touched::named_besides(ino.id()) } else { Touched::object(ino.id()) }
+        if has_others { Touched::with_other_names(ino.id()) } else { Touched::object(ino.id()) }
     }
 
     fn remove_touches(&self, session: SessionKey, remove: &Tremove) -> Result<Vec<Touched>, Errno> {

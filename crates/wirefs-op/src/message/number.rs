@@ -1,4 +1,4 @@
-//! Tnumber: which number the next change has, so that one that is sent again is not carried out again.
+//! Tnumber: numbers the changes of a session, so that a change that is sent again is not executed again.
 
 #[cfg(test)]
 mod tests;
@@ -9,17 +9,19 @@ use crate::message::xattr::XattrAction;
 use crate::wire::wire_struct;
 
 wire_struct! {
-    /// `Tnumber tag[2] number[8] answered[8]`, with the tag NOTAG; never answered.
+    /// `Tnumber tag[2] number[8] answered[8]`, with the tag NOTAG; has no reply.
     pub struct Tnumber {
-        /// The number of the next change on this connection; those behind it count on from there.
+        /// The number of the next change on this connection; later changes count up from it.
         number: u64,
-        /// The replies to all changes with lower numbers than this have come, or will not be asked for again. At most `number`.
+        /// All changes with lower numbers were answered, or the client no longer needs their replies. At most
+        /// `number`.
         answered: u64,
     }
 }
 
 impl Request {
-    /// Whether this is a change: changes of a session take turns, are carried out once received, and are numbered.
+    /// Returns true if the request is a change. Changes of a session are numbered, and executed in order once
+    /// received.
     pub fn is_change(&self) -> bool {
         match self {
             Request::Put(_)
@@ -29,7 +31,7 @@ impl Request {
             | Request::Allocate(_)
             | Request::Copy(_) => true,
             Request::Xattr(xattr) => matches!(xattr.action, XattrAction::Set | XattrAction::Remove),
-            // A release must be behind what was written under the lock, and before what the same owner takes next.
+            // A release must follow the writes under the lock, and precede the owner's next lock.
             Request::Lock(lock) => lock.action == LockAction::Set,
             Request::Version(_)
             | Request::Attach(_)

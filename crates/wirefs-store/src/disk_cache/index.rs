@@ -9,7 +9,7 @@ use crate::snapshot::{id_bytes, take_id};
 use crate::sum::{SUM_BYTES, sum};
 use bytes::{Buf, Bytes};
 use std::collections::BTreeMap;
-use wirefs_cache::Piece;
+use wirefs_cache::CachePiece;
 use wirefs_op::FileId;
 
 /// The name of the file.
@@ -38,21 +38,21 @@ impl Index {
         self.locations.len()
     }
 
-    pub(super) fn insert(&mut self, piece: &Piece, location: PieceLocation) {
+    pub(super) fn insert(&mut self, piece: &CachePiece, location: PieceLocation) {
         self.locations.insert((piece.file, piece.version, piece.offset), location);
     }
 
-    pub(super) fn remove(&mut self, piece: &Piece) {
+    pub(super) fn remove(&mut self, piece: &CachePiece) {
         self.locations.remove(&(piece.file, piece.version, piece.offset));
     }
 
-    pub(super) fn find(&self, piece: &Piece) -> Option<PieceLocation> {
+    pub(super) fn find(&self, piece: &CachePiece) -> Option<PieceLocation> {
         self.locations.get(&(piece.file, piece.version, piece.offset)).copied()
     }
 
     /// Returns whether any piece of this version of the file is cached.
-    pub(super) fn has_version(&self, piece: &Piece) -> bool {
-        let Piece { file, version, .. } = *piece;
+    pub(super) fn has_version(&self, piece: &CachePiece) -> bool {
+        let CachePiece { file, version, .. } = *piece;
         self.locations.range((file, version, 0)..=(file, version, u64::MAX)).next().is_some()
     }
 
@@ -104,7 +104,8 @@ impl Index {
             let (version, offset) = (bytes.try_get_u64_le().ok()?, bytes.try_get_u64_le().ok()?);
             let segment = bytes.try_get_u32_le().ok()?;
             let (at, length) = (bytes.try_get_u32_le().ok()?, bytes.try_get_u32_le().ok()?);
-            index.insert(&Piece { file, version, offset, length }, PieceLocation { segment, at, length });
+            index
+                .insert(&CachePiece { file, version, offset, length }, PieceLocation { segment, at, length });
         }
         bytes.is_empty().then_some((index, lengths))
     }

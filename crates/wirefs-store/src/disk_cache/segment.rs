@@ -16,7 +16,7 @@ use std::io::{self, BufReader, Read};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use wirefs_cache::{PIECE_BYTES, Piece};
+use wirefs_cache::{CachePiece, PIECE_BYTES};
 
 const MAGIC: [u8; 4] = *b"wfp1";
 /// Bytes of a record's header.
@@ -66,7 +66,7 @@ pub(super) fn all_in(dir: &Path) -> io::Result<Vec<(u32, PathBuf)>> {
     Ok(found)
 }
 
-fn head(piece: &Piece, data: &[u8]) -> Vec<u8> {
+fn head(piece: &CachePiece, data: &[u8]) -> Vec<u8> {
     let mut head = Vec::with_capacity(HEAD_BYTES);
     head.extend_from_slice(&MAGIC);
     head.extend_from_slice(&piece.length.to_le_bytes());
@@ -80,7 +80,7 @@ fn head(piece: &Piece, data: &[u8]) -> Vec<u8> {
 }
 
 /// Returns the piece that a header describes; `None` if it is damaged.
-fn piece(head: &[u8; HEAD_BYTES]) -> Option<Piece> {
+fn piece(head: &[u8; HEAD_BYTES]) -> Option<CachePiece> {
     let (checked, head_sum) = head.split_at_checked(FIELDS_BYTES + SUM_BYTES)?;
     if !sum(&[checked]).starts_with(head_sum) || !checked.starts_with(&MAGIC) {
         return None;
@@ -89,11 +89,11 @@ fn piece(head: &[u8; HEAD_BYTES]) -> Option<Piece> {
     let length = fields.try_get_u32_le().ok()?;
     let file = take_id(&mut fields)?;
     let (version, offset) = (fields.try_get_u64_le().ok()?, fields.try_get_u64_le().ok()?);
-    (u64::from(length) <= PIECE_BYTES).then_some(Piece { file, version, offset, length })
+    (u64::from(length) <= PIECE_BYTES).then_some(CachePiece { file, version, offset, length })
 }
 
 /// Writes a record.
-pub(super) fn write(file: &File, at: u64, piece: &Piece, data: &[u8]) -> io::Result<()> {
+pub(super) fn write(file: &File, at: u64, piece: &CachePiece, data: &[u8]) -> io::Result<()> {
     if data.len() != piece.length as usize {
         return Err(io::ErrorKind::InvalidInput.into());
     }
@@ -102,7 +102,7 @@ pub(super) fn write(file: &File, at: u64, piece: &Piece, data: &[u8]) -> io::Res
 }
 
 /// Reads the record of a piece; `None` if it is damaged or of another piece.
-pub(super) fn read(file: &File, at: u64, wanted: &Piece) -> Option<Bytes> {
+pub(super) fn read(file: &File, at: u64, wanted: &CachePiece) -> Option<Bytes> {
     let mut record = vec![0; HEAD_BYTES + wanted.length as usize];
     file.read_exact_at(&mut record, at).ok()?;
     let mut record = Bytes::from(record);
@@ -113,7 +113,7 @@ pub(super) fn read(file: &File, at: u64, wanted: &Piece) -> Option<Bytes> {
 }
 
 /// Scans a segment: calls `report` with each record and its offset. Returns the end of the last valid one.
-pub(super) fn scan(file: &File, mut report: impl FnMut(&Piece, u32)) -> io::Result<u64> {
+pub(super) fn scan(file: &File, mut report: impl FnMut(&CachePiece, u32)) -> io::Result<u64> {
     let length = file.metadata()?.len();
     let mut reader = BufReader::with_capacity(256 * 1024, file);
     let mut at = 0_u64;

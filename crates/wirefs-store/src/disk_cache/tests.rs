@@ -44,23 +44,23 @@ fn clear_removes_all_pieces_permanently() {
     assert!(has(&mut dir.open(), &piece));
 }
 
-fn piece(ino: u64, offset: u64, length: u32) -> Piece {
-    Piece { file: FileId { fs: 0, ino, generation: 1 }, version: 5, offset, length }
+fn piece(ino: u64, offset: u64, length: u32) -> CachePiece {
+    CachePiece { file: FileId { fs: 0, ino, generation: 1 }, version: 5, offset, length }
 }
 
-fn data(piece: &Piece) -> Bytes {
+fn data(piece: &CachePiece) -> Bytes {
     let byte = |at: u32| (u64::from(at) * 31 + piece.file.ino * 7 + piece.offset / PIECE_BYTES) as u8;
     (0..piece.length).map(byte).collect()
 }
 
-fn put(disk_cache: &mut DiskCache, piece: &Piece) {
+fn put(disk_cache: &mut DiskCache, piece: &CachePiece) {
     let Some(reserved) = disk_cache.reserve(piece).unwrap() else { return };
     reserved.write(piece, &data(piece)).unwrap();
     disk_cache.insert(piece, &reserved);
 }
 
 /// Returns whether a piece is cached and valid.
-fn has(disk_cache: &mut DiskCache, piece: &Piece) -> bool {
+fn has(disk_cache: &mut DiskCache, piece: &CachePiece) -> bool {
     match disk_cache.find(piece) {
         CacheLookup::Hit(stored) => match stored.read(piece) {
             Some(read) => {
@@ -86,15 +86,15 @@ fn piece_is_found_by_file_version_and_offset() {
     assert!(has(&mut disk_cache, &first));
     assert!(matches!(disk_cache.find(&piece(1, PIECE_BYTES, 9)), CacheLookup::Miss));
     assert!(matches!(disk_cache.find(&piece(2, 0, 9)), CacheLookup::VersionMiss));
-    assert!(matches!(disk_cache.find(&Piece { version: 6, ..first }), CacheLookup::VersionMiss));
-    assert!(!has(&mut disk_cache, &Piece { length: 9, ..first }), "of another length");
+    assert!(matches!(disk_cache.find(&CachePiece { version: 6, ..first }), CacheLookup::VersionMiss));
+    assert!(!has(&mut disk_cache, &CachePiece { length: 9, ..first }), "of another length");
     assert!(disk_cache.reserve(&first).unwrap().is_none(), "once is enough");
 }
 
 #[test]
 fn pieces_survive_a_clean_end_and_a_crash() {
     let dir = Dir::new("again");
-    let pieces: Vec<Piece> = (1..50).map(|ino| piece(ino, 0, 1000 + ino as u32)).collect();
+    let pieces: Vec<CachePiece> = (1..50).map(|ino| piece(ino, 0, 1000 + ino as u32)).collect();
     let (before, after) = pieces.split_at(20);
     let mut disk_cache = dir.open();
     before.iter().for_each(|piece| put(&mut disk_cache, piece));
@@ -115,7 +115,7 @@ fn pieces_survive_a_clean_end_and_a_crash() {
 fn oldest_segments_are_evicted_within_the_limit() {
     let dir = Dir::new("room");
     let mut disk_cache = dir.open();
-    let pieces: Vec<Piece> = (1..100).map(|ino| piece(ino, 0, PIECE_BYTES as u32)).collect();
+    let pieces: Vec<CachePiece> = (1..100).map(|ino| piece(ino, 0, PIECE_BYTES as u32)).collect();
     for piece in &pieces {
         put(&mut disk_cache, piece);
         let on_disk: u64 = dir.segments().iter().map(|path| path.metadata().unwrap().len()).sum();

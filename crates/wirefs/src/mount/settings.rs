@@ -147,11 +147,11 @@ impl MountSettings {
         let disk = arguments.cache_size.map(|bytes| bytes as u64).or(settings.disk_bytes_max);
         settings.disk_bytes_max = disk.filter(|_| !arguments.no_cache);
         if arguments.no_prefetch || !settings.prefetches {
-            settings.mode.fetch = settings.mode.fetch.without_ahead();
+            settings.mode.fetch = settings.mode.fetch.without_prefetch();
         }
         let journal = arguments.journal.then_some(true).or(arguments.no_journal.then_some(false));
         settings.journal = journal.or(settings.journal);
-        if settings.journal == Some(true) && !settings.mode.may_be_ahead() {
+        if settings.journal == Some(true) && !settings.mode.allows_optimism() {
             return Err(failure(
                 "--journal: in this mode each change waits for the server, so there is nothing to keep",
                 "mount in mode lease, or without --journal",
@@ -170,7 +170,7 @@ impl MountSettings {
 
     /// Returns whether changes go to a journal on disk.
     pub(super) fn has_journal(&self) -> bool {
-        self.journal.unwrap_or(true) && self.mode.may_be_ahead()
+        self.journal.unwrap_or(true) && self.mode.allows_optimism()
     }
 
     fn take(&mut self, option: &str) -> Result<()> {

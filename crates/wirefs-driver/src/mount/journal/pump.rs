@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use wirefs_carrier::{Carrier, CarrierLost, Class, Closer, FrameSource, SendQueue};
 use wirefs_journal::replay::Event;
 use wirefs_journal::{Act, Bring, Outcome, Record};
-use wirefs_op::message::recall::{ENDS, RESTS, Trecalled};
+use wirefs_op::message::recall::{END_SESSION, RELEASE_ALL, Trecalled};
 use wirefs_op::{NOTAG, Reply, Request};
 
 /// How long the server may be silent: its disk may be slow, and others may have to be asked first.
@@ -143,7 +143,7 @@ impl Pump {
 
     /// Says that the session believes nothing any more, and ends the connection.
     pub(super) fn rest(&self) {
-        let told = Request::Recalled(Trecalled { serial: RESTS }).encode(NOTAG);
+        let told = Request::Recalled(Trecalled { serial: RELEASE_ALL }).encode(NOTAG);
         self.outbox.push(told, Class::Bulk);
         // Where it does not come through, others wait until the leases have run out.
         let _told = self.outbox.finish(LAST_WORD);
@@ -151,7 +151,7 @@ impl Pump {
 
     /// Says that the session is over, and waits until its locks are gone: the server ends the connection then.
     pub(super) fn end_session(mut self) {
-        let told = Request::Recalled(Trecalled { serial: ENDS }).encode(NOTAG);
+        let told = Request::Recalled(Trecalled { serial: END_SESSION }).encode(NOTAG);
         self.outbox.push(told, Class::Bulk);
         self.outbox.flush();
         // Where it does not come through, or nobody watches how long it takes, its locks go when its time is over.
