@@ -3,13 +3,15 @@
 //! For each length a new pair of hosts; in it, for each run, each workload on each peer in turn, so that a change of
 //! the machine's mood meets all of them alike. What is reported is the median over the runs.
 
+mod environment;
 mod measure;
-pub(crate) mod mount;
+pub mod mount;
 mod peer;
 mod report;
 mod samples;
 mod scene;
 
+pub use environment::{commit, first_line, machine};
 pub use measure::work;
 pub use peer::Peer;
 pub use report::{Markers, Page, Section, to_json, to_markdown};

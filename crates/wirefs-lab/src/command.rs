@@ -3,11 +3,9 @@
 mod bench;
 mod cards;
 mod check;
-mod fetch;
 mod link;
 mod many;
 mod pair;
-mod published;
 mod up;
 
 use std::os::unix::process::CommandExt as _;
@@ -54,15 +52,8 @@ enum Verb {
     Work(bench::WorkArguments),
     /// Walks a tree of very many files, and says what memory both sides needed, and what the next mount still knows.
     Many(many::ManyArguments),
-    /// Measures how long it takes to fetch files over one card and two, with load, beside what the source published.
-    Fetch(fetch::FetchArguments),
     /// Measures how long a large file takes from a node over TLS, over one card, over two, and with one of the two cut on the way.
     Cards(cards::CardsArguments),
-    /// Measures what SNFS and an AFS-like system published of themselves, killed servers included, beside their figures.
-    Published(published::PublishedArguments),
-    /// Writes a file in pieces and kills a server on the way; `published` runs it so.
-    #[command(hide = true)]
-    WriteBatch(published::BatchArguments),
     /// Measures the lab itself: rate, delay error, round trips.
     Check(check::CheckArguments),
 }
@@ -82,10 +73,7 @@ pub(crate) fn run() -> ExitCode {
         Verb::Bench(arguments) => bench::run(&arguments),
         Verb::Work(arguments) => bench::work(&arguments),
         Verb::Many(arguments) => many::run(&arguments),
-        Verb::Fetch(arguments) => fetch::run(&arguments),
         Verb::Cards(arguments) => cards::run(&arguments),
-        Verb::Published(arguments) => published::run(&arguments),
-        Verb::WriteBatch(arguments) => published::write(&arguments),
         Verb::Check(arguments) => check::run(&arguments),
     };
     done.unwrap_or_else(|error| {

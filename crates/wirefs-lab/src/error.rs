@@ -76,7 +76,7 @@ pub enum LabError {
 
 impl LabError {
     /// Says which Debian package has `program`.
-    pub(crate) fn missing(program: impl Into<String>, package: &str) -> LabError {
+    pub fn missing(program: impl Into<String>, package: &str) -> LabError {
         LabError::MissingProgram {
             program: program.into(),
             remedy: format!("on Debian: apt-get install {package}"),

@@ -14,14 +14,14 @@ use crate::program;
 const PLACES: [&str; 4] = ["XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR"];
 
 /// The homes of both sides; the server knows the client's key.
-pub(crate) struct Homes {
+pub struct Homes {
     server: PathBuf,
     client: PathBuf,
 }
 
 impl Homes {
     /// Makes the homes in `state`, the client's key by the program `wirefs`, and the server's list of keys.
-    pub(crate) fn new(client: &Host, wirefs: &Path, state: &Path) -> Result<Homes, LabError> {
+    pub fn new(client: &Host, wirefs: &Path, state: &Path) -> Result<Homes, LabError> {
         let homes = Homes { server: state.join("server"), client: state.join("client") };
         let failed = |error| LabError::io(format!("set up wirefs in {}", state.display()), error);
         for place in [&homes.server, &homes.client].iter().flat_map(|home| PLACES.map(|name| home.join(name)))
@@ -43,18 +43,18 @@ impl Homes {
     }
 
     /// Where the server's words to people go.
-    pub(crate) fn server_log(&self) -> Result<fs::File, LabError> {
+    pub fn server_log(&self) -> Result<fs::File, LabError> {
         let made = fs::File::create(self.server.join("log"));
         made.map_err(|error| LabError::io("make the log of wirefs serve", error))
     }
 
     /// A command with the server's files.
-    pub(crate) fn at_server(&self, command: Command) -> Command {
+    pub fn at_server(&self, command: Command) -> Command {
         at_home(command, &self.server)
     }
 
     /// A command with the client's files.
-    pub(crate) fn at_client(&self, command: Command) -> Command {
+    pub fn at_client(&self, command: Command) -> Command {
         at_home(command, &self.client)
     }
 }

@@ -36,19 +36,17 @@ pub mod bench;
 pub mod cards;
 pub mod control;
 pub mod emulator;
-pub mod fetch;
 pub mod lab;
 pub mod namespace;
 mod offloads;
 pub mod options;
 pub mod probe;
-pub mod published;
 pub mod workload;
 
-mod homes;
-mod port;
-mod program;
-mod sshd;
+pub mod homes;
+pub mod port;
+pub mod program;
+pub mod sshd;
 mod sys;
 mod tap;
 

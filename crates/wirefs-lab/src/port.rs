@@ -13,7 +13,7 @@ const START_MAX: Duration = Duration::from_secs(20);
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// Waits until somebody on a host listens at this port of it. Looks from the host itself, so nothing is counted on its links.
-pub(crate) fn wait_for(host: &Host, place: (Ipv4Addr, u16), what: &str) -> Result<(), LabError> {
+pub fn wait_for(host: &Host, place: (Ipv4Addr, u16), what: &str) -> Result<(), LabError> {
     let end = Instant::now() + START_MAX;
     host.run(|| {
         while TcpStream::connect(place).is_err() {

@@ -13,7 +13,7 @@ const SYSTEM_DIRECTORIES: [&str; 2] = ["/usr/sbin", "/sbin"];
 ///
 /// # Errors
 /// [`LabError::MissingProgram`], [`LabError::CommandFailed`] with what it wrote, or [`LabError::Io`].
-pub(crate) fn run(command: &mut Command, package: &str, input: &str) -> Result<Output, LabError> {
+pub fn run(command: &mut Command, package: &str, input: &str) -> Result<Output, LabError> {
     let shown = shown(command);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|error| match error.kind() {
@@ -38,7 +38,7 @@ pub(crate) fn run(command: &mut Command, package: &str, input: &str) -> Result<O
 ///
 /// # Errors
 /// [`LabError::MissingProgram`].
-pub(crate) fn find(name: &str, package: &str) -> Result<PathBuf, LabError> {
+pub fn find(name: &str, package: &str) -> Result<PathBuf, LabError> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let directories = std::env::split_paths(&path).chain(SYSTEM_DIRECTORIES.map(PathBuf::from));
     let mut programs = directories.map(|directory| directory.join(name));
@@ -46,7 +46,7 @@ pub(crate) fn find(name: &str, package: &str) -> Result<PathBuf, LabError> {
 }
 
 /// The command line as a person would type it, near enough for a message.
-pub(crate) fn shown(command: &Command) -> String {
+pub fn shown(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }

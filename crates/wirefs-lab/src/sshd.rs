@@ -16,7 +16,7 @@ const PORT: u16 = 2_222;
 const PRIVILEGE_DIRECTORY: &str = "/run/sshd";
 
 /// A running sshd; dropping it stops it.
-pub(crate) struct Sshd {
+pub struct Sshd {
     process: Child,
     address: Ipv4Addr,
     state: PathBuf,
@@ -24,7 +24,7 @@ pub(crate) struct Sshd {
 
 impl Sshd {
     /// Makes keys and configuration in `state` and starts sshd on a host, at one of its addresses.
-    pub(crate) fn start(server: &Host, address: Ipv4Addr, state: &Path) -> Result<Sshd, LabError> {
+    pub fn start(server: &Host, address: Ipv4Addr, state: &Path) -> Result<Sshd, LabError> {
         let failed = |error| LabError::io(format!("set up sshd in {}", state.display()), error);
         // Keys that others can read are refused.
         fs::DirBuilder::new().recursive(true).mode(0o700).create(state).map_err(failed)?;
@@ -56,7 +56,7 @@ impl Sshd {
     }
 
     /// sshfs from a client, with its defaults; only what ssh needs to find this server is said.
-    pub(crate) fn mount_command(&self, client: &Host, export: &Path, at: &Path) -> Command {
+    pub fn mount_command(&self, client: &Host, export: &Path, at: &Path) -> Command {
         let mut sshfs = client.command("sshfs");
         sshfs.arg(format!("root@{}:{}", self.address, export.display())).arg(at);
         sshfs.args(["-p", &PORT.to_string(), "-F", "/dev/null"]);

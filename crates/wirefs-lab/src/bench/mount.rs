@@ -11,7 +11,7 @@ use crate::lab::Host;
 use crate::program;
 
 /// A mounted tree; dropping it unmounts it.
-pub(crate) struct Mount {
+pub struct Mount {
     at: PathBuf,
     /// None where nothing is mounted.
     unmount: Option<Command>,
@@ -21,12 +21,12 @@ pub(crate) struct Mount {
 
 impl Mount {
     /// The directory itself.
-    pub(crate) fn local(export: &Path) -> Mount {
+    pub fn local(export: &Path) -> Mount {
         Mount { at: export.to_owned(), unmount: None, server: None }
     }
 
     /// What `command` mounts at `at`, from `server` if that was started for it.
-    pub(crate) fn by(
+    pub fn by(
         mut command: Command,
         at: &Path,
         unmount: Command,
@@ -39,7 +39,7 @@ impl Mount {
     }
 
     /// Where it is.
-    pub(crate) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.at
     }
 }
@@ -61,7 +61,7 @@ impl Drop for Mount {
 }
 
 /// How to unmount what a peer mounted at `at`.
-pub(crate) fn unmount_command(client: &Host, peer: Peer, wirefs: &Path, at: &Path) -> Command {
+pub fn unmount_command(client: &Host, peer: Peer, wirefs: &Path, at: &Path) -> Command {
     let mut unmount = match peer {
         Peer::Wirefs | Peer::Waiting | Peer::One => {
             let mut command = client.command(wirefs);

@@ -1,7 +1,7 @@
 //! `wirefs-lab bench`: workloads, peers, a table.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::path::PathBuf;
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -145,41 +145,10 @@ fn conditions(arguments: &BenchArguments, plan: &Plan) -> String {
     format!(
         "Commit {}. {}. Medians of {} interleaved runs; {scale}. Peers: {peers}. A figure is the time, the round trips \
          that it took beyond the local time, and the ratio to the local time. TCP: {}, buffers of up to {} KiB.",
-        commit(),
-        machine(),
+        bench::commit(),
+        bench::machine(),
         plan.runs,
-        first_line("/proc/sys/net/ipv4/tcp_congestion_control"),
+        bench::first_line("/proc/sys/net/ipv4/tcp_congestion_control"),
         plan.buffer_bytes.map_or(32 << 10, |bytes| bytes >> 10),
     )
-}
-
-pub(super) fn commit() -> String {
-    let git = |arguments: &[&str]| {
-        let output =
-            Command::new("git").args(arguments).output().ok().filter(|output| output.status.success())?;
-        Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
-    };
-    let Some(commit) = git(&["rev-parse", "--short", "HEAD"]) else {
-        return "unknown".to_owned();
-    };
-    let changed =
-        git(&["status", "--porcelain", "--untracked-files=no"]).is_none_or(|changes| !changes.is_empty());
-    if changed { format!("`{commit}` and changes since") } else { format!("`{commit}`") }
-}
-
-pub(super) fn machine() -> String {
-    let cpus = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let model = cpus
-        .lines()
-        .find_map(|line| line.strip_prefix("model name")?.split_once(": "))
-        .map_or("", |(_, name)| name);
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let load = first_line("/proc/loadavg");
-    let load = load.split(' ').next().unwrap_or_default();
-    let kernel = first_line("/proc/sys/kernel/osrelease");
-    format!("{model}, {cores} cores, Linux {kernel}, load {load} at the end")
-}
-
-fn first_line(path: impl AsRef<Path>) -> String {
-    fs::read_to_string(path).unwrap_or_default().lines().next().unwrap_or_default().to_owned()
 }

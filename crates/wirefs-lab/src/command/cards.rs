@@ -12,7 +12,7 @@ use wirefs_lab::bench::{Markers, Page};
 use wirefs_lab::cards::{Plan, RUNS_MAX, to_section};
 use wirefs_lab::{EndSignals, units};
 
-use super::bench::{commit, machine};
+use wirefs_lab::bench::{commit, machine};
 
 #[derive(Args)]
 pub(crate) struct CardsArguments {

@@ -10,8 +10,10 @@ use crate::error::LabError;
 /// The lines around the part of a page that a program writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Markers {
-    begin: &'static str,
-    end: &'static str,
+    /// The line before the part.
+    pub begin: &'static str,
+    /// The line after the part.
+    pub end: &'static str,
 }
 
 impl Markers {
@@ -20,20 +22,10 @@ impl Markers {
         begin: "<!-- bench: begin (written by `wirefs-lab bench`; do not edit by hand) -->",
         end: "<!-- bench: end -->",
     };
-    /// What `wirefs-lab fetch` writes.
-    pub const FETCH: Markers = Markers {
-        begin: "<!-- fetch: begin (written by `wirefs-lab fetch`; do not edit by hand) -->",
-        end: "<!-- fetch: end -->",
-    };
     /// What `wirefs-lab cards` writes.
     pub const CARDS: Markers = Markers {
         begin: "<!-- cards: begin (written by `wirefs-lab cards`; do not edit by hand) -->",
         end: "<!-- cards: end -->",
-    };
-    /// What `wirefs-lab published` writes.
-    pub const PUBLISHED: Markers = Markers {
-        begin: "<!-- published: begin (written by `wirefs-lab published`; do not edit by hand) -->",
-        end: "<!-- published: end -->",
     };
 }
 

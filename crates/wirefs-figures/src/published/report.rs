@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::figure::{Figure, Series};
 use super::{Crash, Peer, Plan, Samples};
-use crate::bench::Section;
+use wirefs_lab::bench::Section;
 
 /// The tables as sections of a page; `conditions` is what one must know to read them.
 pub fn to_sections(plan: &Plan, samples: &Samples, conditions: &str) -> Vec<Section> {

@@ -10,9 +10,9 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use super::timing::{BLOCK_BYTES, Fetch};
-use crate::error::LabError;
-use crate::lab::Host;
-use crate::{port, program};
+use wirefs_lab::Host;
+use wirefs_lab::LabError;
+use wirefs_lab::{port, program};
 
 /// The programs of NFS in user space, and the Debian packages that they are in.
 pub(super) const PROGRAMS: [(&str, &str); 2] =

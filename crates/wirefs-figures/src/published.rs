@@ -28,8 +28,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::error::LabError;
 use grounds::Grounds;
+use wirefs_lab::LabError;
 
 /// The most runs of one measurement.
 pub const RUNS_MAX: usize = 100;
@@ -59,8 +59,8 @@ pub struct Plan {
     pub has_sshfs: bool,
     /// The `wirefs` program.
     pub wirefs: PathBuf,
-    /// The `wirefs-lab` program.
-    pub wirefs_lab: PathBuf,
+    /// The `wirefs-figures` program, which writes the batches.
+    pub program: PathBuf,
     /// A directory, not there yet, for files and mount points.
     pub scratch: PathBuf,
     /// Set from outside, it ends the measurement soon and in order.

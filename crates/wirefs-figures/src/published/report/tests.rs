@@ -12,7 +12,7 @@ fn plan() -> Plan {
         rtts: vec![Duration::ZERO],
         has_sshfs: false,
         wirefs: Default::default(),
-        wirefs_lab: Default::default(),
+        program: Default::default(),
         scratch: Default::default(),
         stop: Default::default(),
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::batch::{content, now};
 use super::grounds::{Grounds, wrong};
 use super::{FILE_PIECES, FILES, Peer};
-use crate::error::LabError;
+use wirefs_lab::LabError;
 
 /// Bytes of each read and write.
 const BLOCK_BYTES: usize = 64 << 10;

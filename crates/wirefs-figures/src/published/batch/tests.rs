@@ -16,7 +16,7 @@ impl Bench {
     fn new() -> Bench {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         let name =
-            format!("wirefs-lab-batch-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+            format!("wirefs-figures-batch-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let victim = Command::new("sleep").arg("infinity").spawn().unwrap();
         Bench { victim, path: std::env::temp_dir().join(name) }
     }

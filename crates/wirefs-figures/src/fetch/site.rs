@@ -9,16 +9,16 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::nfs::{self, Nfs};
 use super::timing::{Fetch, fetch};
 use super::{Peer, Plan, SIZES};
-use crate::bench;
-use crate::bench::mount::{Mount, unmount_command};
-use crate::emulator::LinkHandle;
-use crate::error::LabError;
-use crate::homes::Homes;
-use crate::lab::{Host, Lab};
-use crate::profile::LinkProfile;
-use crate::random::Random;
-use crate::sshd::Sshd;
-use crate::{port, program};
+use wirefs_lab::LabError;
+use wirefs_lab::LinkHandle;
+use wirefs_lab::LinkProfile;
+use wirefs_lab::bench;
+use wirefs_lab::bench::mount::{Mount, unmount_command};
+use wirefs_lab::homes::Homes;
+use wirefs_lab::random::Random;
+use wirefs_lab::sshd::Sshd;
+use wirefs_lab::{Host, Lab};
+use wirefs_lab::{port, program};
 
 const PORT: u16 = 6_440;
 

@@ -5,7 +5,7 @@ use std::io::Read as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::error::LabError;
+use wirefs_lab::LabError;
 
 /// Bytes of each read: the source's block.
 pub(super) const BLOCK_BYTES: usize = 1 << 10;

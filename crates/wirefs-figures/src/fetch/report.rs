@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Fetch, Peer, Plan, SIZES, Sample};
-use crate::bench::Section;
+use wirefs_lab::bench::Section;
 
 /// What the source says of its averages, in milliseconds: NFS, PFS.
 const SOURCE_AVERAGES: [(&str, f64, f64); 3] =

@@ -1,4 +1,4 @@
-//! `wirefs-lab published`: what SNFS and an AFS-like system published of themselves.
+//! `wirefs-figures published`: what SNFS and an AFS-like system published of themselves.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -9,12 +9,18 @@ use std::{env, fs, thread};
 
 use anyhow::Context as _;
 use clap::Args;
+use wirefs_figures::published::{BATCHES, Batch, Crash, Plan, RUNS_MAX, SIZES, figures, to_sections};
 use wirefs_lab::bench::{Markers, Page};
-use wirefs_lab::published::{BATCHES, Batch, Crash, Plan, RUNS_MAX, SIZES, figures, to_sections};
 use wirefs_lab::{EndSignals, units};
 
-use super::bench::{commit, machine};
 use super::fetch::find;
+use wirefs_lab::bench::{commit, machine};
+
+/// The lines around the part of the page that this subcommand writes.
+const MARKERS: Markers = Markers {
+    begin: "<!-- published: begin (written by `wirefs-figures published`; do not edit by hand) -->",
+    end: "<!-- published: end -->",
+};
 
 #[derive(Args)]
 pub(crate) struct PublishedArguments {
@@ -54,7 +60,7 @@ pub(crate) fn run(arguments: &PublishedArguments) -> anyhow::Result<ExitCode> {
     let plan = plan(arguments)?;
     let stop = Arc::clone(&plan.stop);
     thread::spawn(move || signals.wait().map(|_| stop.store(true, Ordering::Relaxed)));
-    let page = arguments.out.as_deref().map(|path| Page::open(path, Markers::PUBLISHED)).transpose()?;
+    let page = arguments.out.as_deref().map(|path| Page::open(path, MARKERS)).transpose()?;
     let samples = plan.run(&mut |line| eprintln!("{line}"))?;
     let sections = to_sections(&plan, &samples, &conditions(&plan));
     match (page, &arguments.out) {
@@ -90,8 +96,8 @@ fn plan(arguments: &PublishedArguments) -> anyhow::Result<Plan> {
         rtts: if short { vec![Duration::ZERO] } else { arguments.rtt.clone() },
         has_sshfs,
         wirefs: arguments.wirefs.clone().unwrap_or(this.with_file_name("wirefs")),
-        wirefs_lab: this,
-        scratch: env::temp_dir().join(format!("wirefs-lab-published-{}", std::process::id())),
+        program: this,
+        scratch: env::temp_dir().join(format!("wirefs-figures-published-{}", std::process::id())),
         stop: Arc::default(),
     })
 }

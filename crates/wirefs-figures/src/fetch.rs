@@ -22,9 +22,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::error::LabError;
 use load::Load;
 use site::Site;
+use wirefs_lab::LabError;
 
 /// The sizes of files, as the source has them: what they are called, and bytes.
 pub const SIZES: [(&str, usize); 5] =

@@ -7,7 +7,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use super::site::Site;
-use crate::error::LabError;
+use wirefs_lab::LabError;
 
 /// Bytes of a datagram: with its headers a whole frame at an MTU of 1500.
 const DATAGRAM_BYTES: usize = 1_472;

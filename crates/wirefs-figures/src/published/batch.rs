@@ -18,8 +18,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use rustix::thread::gettid;
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::error::LabError;
-use crate::random::Random;
+use wirefs_lab::LabError;
+use wirefs_lab::random::Random;
 
 /// Bytes of each write, as the source has it.
 const PIECE_BYTES: usize = 1 << 10;

@@ -1,4 +1,4 @@
-//! `wirefs-lab fetch`: the source's table.
+//! `wirefs-figures fetch`: the source's table.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -9,11 +9,17 @@ use std::{env, thread};
 
 use anyhow::Context as _;
 use clap::Args;
+use wirefs_figures::fetch::{LOADS, Peer, Plan, RUNS_MAX, SIZES, to_section};
 use wirefs_lab::bench::{Markers, Page};
-use wirefs_lab::fetch::{LOADS, Peer, Plan, RUNS_MAX, SIZES, to_section};
 use wirefs_lab::{EndSignals, units};
 
-use super::bench::{commit, machine};
+use wirefs_lab::bench::{commit, machine};
+
+/// The lines around the part of the page that this subcommand writes.
+const MARKERS: Markers = Markers {
+    begin: "<!-- fetch: begin (written by `wirefs-figures fetch`; do not edit by hand) -->",
+    end: "<!-- fetch: end -->",
+};
 
 /// What one must know to read those of NFS.
 const NFS: &str = " NFSv4 is nfs-ganesha and libnfs, both in user space: a program that fetches one file, less the median of three with an empty \
@@ -59,12 +65,12 @@ pub(crate) fn run(arguments: &FetchArguments) -> anyhow::Result<ExitCode> {
         peers,
         absent,
         wirefs: arguments.wirefs.clone().unwrap_or(beside),
-        scratch: env::temp_dir().join(format!("wirefs-lab-fetch-{}", std::process::id())),
+        scratch: env::temp_dir().join(format!("wirefs-figures-fetch-{}", std::process::id())),
         stop: Arc::default(),
     };
     let stop = Arc::clone(&plan.stop);
     thread::spawn(move || signals.wait().map(|_| stop.store(true, Ordering::Relaxed)));
-    let page = arguments.out.as_deref().map(|path| Page::open(path, Markers::FETCH)).transpose()?;
+    let page = arguments.out.as_deref().map(|path| Page::open(path, MARKERS)).transpose()?;
     let samples = plan.run(&mut |line| eprintln!("{line}"))?;
     let section = to_section(&plan, &samples, &conditions(&plan));
     match page {

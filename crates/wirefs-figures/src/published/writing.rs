@@ -8,8 +8,8 @@ use std::{fmt, fs};
 use super::batch::{Crash, Written, content};
 use super::grounds::{Grounds, wrong};
 use super::{Peer, Plan};
-use crate::error::LabError;
-use crate::program;
+use wirefs_lab::LabError;
+use wirefs_lab::program;
 
 /// One file, written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +51,7 @@ impl Grounds {
     ) -> Result<Writing, LabError> {
         let mount = self.mount(peer)?;
         let before = self.sent_bytes()?;
-        let mut command = Command::new(&plan.wirefs_lab);
+        let mut command = Command::new(&plan.program);
         command.arg("write-batch").arg(mount.path().join("batch")).args(["--pieces", &pieces.to_string()]);
         let victim = self.server_process().filter(|_| crash != Crash::None);
         if let Some(victim) = victim {

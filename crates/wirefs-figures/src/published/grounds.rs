@@ -12,15 +12,15 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::batch::now;
 use super::{Peer, Plan};
-use crate::bench;
-use crate::bench::mount::{Mount, unmount_command};
-use crate::emulator::LinkHandle;
-use crate::error::LabError;
-use crate::homes::Homes;
-use crate::lab::{Host, Lab, Patch};
-use crate::profile::LinkProfile;
-use crate::program;
-use crate::sshd::Sshd;
+use wirefs_lab::LabError;
+use wirefs_lab::LinkHandle;
+use wirefs_lab::LinkProfile;
+use wirefs_lab::bench;
+use wirefs_lab::bench::mount::{Mount, unmount_command};
+use wirefs_lab::homes::Homes;
+use wirefs_lab::program;
+use wirefs_lab::sshd::Sshd;
+use wirefs_lab::{Host, Lab, Patch};
 
 const PORT: u16 = 6_440;
 
