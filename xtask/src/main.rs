@@ -1,10 +1,11 @@
-//! The checks of this tree, run as `cargo xtask layers`, `cargo xtask tidy` and `cargo xtask metrics`.
+//! Checks of this repository, run as `cargo xtask layers`, `cargo xtask tidy` and `cargo xtask metrics`.
 //!
-//! *Holds*: a check reads the tree and reports; it changes nothing. All findings come at once, each with how to mend it.
+//! *Holds*: a check reads the repository and reports; it changes nothing. All findings are reported at once, each with
+//! its fix.
 //!
 //! *Never*: shipped.
 //!
-//! *Proved by*: unit tests that plant one violation for each check and see it found.
+//! *Proved by*: unit tests that plant one violation per rule and expect its finding.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -23,9 +24,9 @@ mod tree;
 
 const USAGE: &str = "\
 usage: cargo xtask CHECK...
-  layers    each dependency is one that the crate table in ARCHITECTURE.md allows
-  tidy      sizes, names, panics, tests, documents, ids and words are as the project wants them
-  metrics   the figures of this code base";
+  layers    each dependency is allowed by the crate table in ARCHITECTURE.md
+  tidy      rules on sizes, names, panics, tests, documents, ids and words
+  metrics   statistics of the code";
 
 fn main() -> ExitCode {
     match run() {
