@@ -1,115 +1,126 @@
-//! Whether a tree says what it is about to change: no less than it does change, or others go on believing what is not so,
-//! and no more, or they forget what they could have kept.
+//! Checks that a tree announces its changes: all of them, or other clients would keep stale data; and no others, or
+//! clients would invalidate valid data.
 
-use super::{Ask, Run, unusable};
+use super::{RandomRequest, TreeComparison, unusable};
 use crate::dice::Dice;
-use crate::mismatch::{History, Mismatch};
-use crate::ops::client::Client;
-use crate::ops::objects::{Change, Objects};
+use crate::mismatch::{Mismatch, OperationHistory};
+use crate::ops::client::TreeClient;
+use crate::ops::objects::{ObjectSnapshot, TreeChange};
 use crate::tree::ModelTree;
 use std::collections::BTreeSet;
 use wirefs_op::message::put::PutMode;
 use wirefs_op::message::version::BootId;
 use wirefs_server::Tree;
 
-/// Asks an empty `tree` the `requests` random requests that `seed` determines, each a few times over: put aside at its first
-/// touch, at its second, and so on until it passes. What it then has touched is compared with what has changed in the
-/// model. All attributes that it tells must be granted.
+/// Sends the `requests` random requests of `seed` to an empty `tree`, each several times: parked at its first touch, at
+/// its second, and so on until it proceeds. Compares the touches with the changes of the model. All attributes in
+/// replies must be granted.
 ///
 /// # Errors
-/// The first difference.
+/// Returns the first difference.
 pub fn run_touches(seed: u64, requests: usize, tree: &dyn Tree) -> Result<(), Mismatch> {
     let model = ModelTree::new(BootId(1));
-    let attach = |tree| Client::attach(tree).map_err(|errno| unusable(seed, &errno.to_string()));
-    let mut run = Run {
+    let attach = |tree| TreeClient::attach(tree).map_err(|errno| unusable(seed, &errno.to_string()));
+    let mut run = TreeComparison {
         seed,
         step: 0,
         model: attach(&model)?,
         other: attach(tree)?.parking(),
-        history: History::default(),
+        history: OperationHistory::default(),
     };
     run.adopt_root()?;
     let mut dice = Dice::new(seed);
     for _ in 0..requests {
-        run.step_touching(&model, &Ask::random(&mut dice))?;
+        run.step_with_touches(&model, &RandomRequest::random(&mut dice))?;
     }
     run.compare_all()?;
-    run.model.leave();
-    run.other.leave();
+    run.model.end_session();
+    run.other.end_session();
     Ok(())
 }
 
-impl Run<'_> {
-    fn step_touching(&mut self, model: &ModelTree, ask: &Ask) -> Result<(), Mismatch> {
-        let (before, places) = (Objects::of(&self.model), Objects::of(&self.other));
+impl TreeComparison<'_> {
+    fn step_with_touches(&mut self, model: &ModelTree, request: &RandomRequest) -> Result<(), Mismatch> {
+        let (before, before_other) = (ObjectSnapshot::of(&self.model), ObjectSnapshot::of(&self.other));
         self.other.take_touched();
-        self.answer(model, ask)?;
+        self.answer(model, request)?;
         let succeeded = self.model.has_succeeded() && self.other.has_succeeded();
         let mut touched = self.other.take_touched();
         self.settle()?;
         touched.extend(self.other.take_touched());
-        let after = Objects::of(&self.model);
-        let changed = before.changed_until(&after);
-        let touched = (places.touched_by(&touched), touched);
-        let untold: Vec<&Change> = changed.iter().filter(|change| !covers(&touched.0, change)).collect();
-        let may_be = |it: &Change| {
-            is_real(it, &changed) || may_be_in_vain(ask, it, &changed) || before.is_closed_until(&after, it)
+        let after = ObjectSnapshot::of(&self.model);
+        let changed = before.changes_to(&after);
+        let touched = (before_other.touched_by(&touched), touched);
+        let unannounced: Vec<&TreeChange> =
+            changed.iter().filter(|change| !covers(&touched.0, change)).collect();
+        let may_be = |it: &TreeChange| {
+            is_real(it, &changed)
+                || may_be_unnecessary(request, it, &changed)
+                || before.was_closed_by(&after, it)
         };
-        let in_vain: Vec<&Change> = touched.0.iter().filter(|it| !may_be(it)).collect();
-        let is_shared = touched.1.iter().any(|touched| touched.name.is_some() && !touched.exclusive);
-        if !untold.is_empty() || is_shared || (succeeded && !in_vain.is_empty()) {
-            let asked = format!("what {ask:?} touches (untold {untold:?}, in vain {in_vain:?})");
-            return Err(self.mismatch(asked, format!("{changed:?}"), format!("{:?}", touched.1)));
+        let unnecessary: Vec<&TreeChange> = touched.0.iter().filter(|it| !may_be(it)).collect();
+        let is_not_exclusive = touched.1.iter().any(|touched| touched.name.is_some() && !touched.exclusive);
+        if !unannounced.is_empty() || is_not_exclusive || (succeeded && !unnecessary.is_empty()) {
+            let operation = format!(
+                "what {request:?} touches (unannounced {unannounced:?}, unnecessary {unnecessary:?})"
+            );
+            return Err(self.mismatch(operation, format!("{changed:?}"), format!("{:?}", touched.1)));
         }
-        let defied = self.other.take_defied();
-        // What the request itself has made it may go on with.
-        if !places.touched_by(&defied).is_empty() {
-            let asked = format!("whether {ask:?} is put aside");
-            return Err(self.mismatch(asked, "yes".into(), format!("it goes on with {defied:?}")));
+        let proceeded_while_parked = self.other.take_proceeded_while_parked();
+        // A request may proceed with objects that it created itself.
+        if !before_other.touched_by(&proceeded_while_parked).is_empty() {
+            let operation = format!("parking of {request:?}");
+            return Err(self.mismatch(
+                operation,
+                "yes".into(),
+                format!("proceeds with {proceeded_while_parked:?}"),
+            ));
         }
         if self.other.take_ungranted() {
-            let asked = format!("whether all that {ask:?} tells is granted");
-            return Err(self.mismatch(asked, "all".into(), "not all".into()));
+            let operation = format!("grants in the replies to {request:?}");
+            return Err(self.mismatch(operation, "all".into(), "not all".into()));
         }
         Ok(())
     }
 }
 
-fn covers(touched: &BTreeSet<Change>, change: &Change) -> bool {
+fn covers(touched: &BTreeSet<TreeChange>, change: &TreeChange) -> bool {
     touched.contains(change)
         || match change {
-            Change::Name(dir, _) => touched.contains(&Change::Object(dir.clone())),
-            Change::Attributes(dir) => touched.iter().any(|touched| match touched {
-                Change::Object(label) | Change::Name(label, _) | Change::Attributes(label) => label == dir,
+            TreeChange::Name(dir, _) => touched.contains(&TreeChange::Object(dir.clone())),
+            TreeChange::Attributes(dir) => touched.iter().any(|touched| match touched {
+                TreeChange::Object(label) | TreeChange::Name(label, _) | TreeChange::Attributes(label) => {
+                    label == dir
+                }
             }),
-            Change::Object(_) => false,
+            TreeChange::Object(_) => false,
         }
 }
 
-/// Whether what was touched did change.
-fn is_real(touched: &Change, changed: &BTreeSet<Change>) -> bool {
+/// Returns whether an announced object did change.
+fn is_real(touched: &TreeChange, changed: &BTreeSet<TreeChange>) -> bool {
     changed.contains(touched)
         || match touched {
-            Change::Object(label) | Change::Name(label, _) | Change::Attributes(label) => {
-                changed.contains(&Change::Attributes(label.clone()))
+            TreeChange::Object(label) | TreeChange::Name(label, _) | TreeChange::Attributes(label) => {
+                changed.contains(&TreeChange::Attributes(label.clone()))
             }
         }
 }
 
-/// What may be touched and yet stay as it is, although the request succeeds.
-fn may_be_in_vain(ask: &Ask, touched: &Change, changed: &BTreeSet<Change>) -> bool {
-    match (ask, touched) {
-        // That the file is there already is found out by trying to make it.
-        (Ask::Put { mode, .. }, Change::Name(..)) => {
+/// Returns whether an announced object may stay unchanged although the request succeeds.
+fn may_be_unnecessary(request: &RandomRequest, touched: &TreeChange, changed: &BTreeSet<TreeChange>) -> bool {
+    match (request, touched) {
+        // Only the attempt to create the file shows that it exists already.
+        (RandomRequest::Put { mode, .. }, TreeChange::Name(..)) => {
             mode.has(PutMode::CREATE) && !mode.has(PutMode::EXCLUSIVE)
         }
-        // A directory's attributes were set, and what was closed then had a name in it: both in one step.
-        (Ask::Put { mode, .. }, Change::Object(dir)) => {
-            let is_in = |change: &Change| matches!(change, Change::Name(other, _) if other == dir);
+        // A directory's attributes were set, and closing a file removed its name there, both in one request.
+        (RandomRequest::Put { mode, .. }, TreeChange::Object(dir)) => {
+            let is_in = |change: &TreeChange| matches!(change, TreeChange::Name(other, _) if other == dir);
             mode.has(PutMode::STAT) && changed.iter().any(is_in)
         }
-        // Two names of one object stay.
-        (Ask::Rename { .. }, _) => true,
+        // Both names of one inode stay.
+        (RandomRequest::Rename { .. }, _) => true,
         _ => false,
     }
 }

@@ -1,27 +1,27 @@
-//! What a tree says while it serves one request.
+//! The replies and announcements of a tree for one request.
 
 use wirefs_op::{FileId, Reply, Stat};
 use wirefs_server::{Parked, Replies, Stopped, Touched};
 
-/// Collects replies and what was touched; grants all that it is asked for.
+/// Collects replies and touches; grants everything.
 #[derive(Debug, Default)]
-pub(super) struct Collected {
+pub(super) struct CollectedReplies {
     pub(super) replies: Vec<Reply>,
     pub(super) touched: Vec<Touched>,
-    /// Touches that pass before one does not.
-    passing: Option<usize>,
-    /// What was not let pass.
+    /// The number of touches to accept before parking; `None`: all.
+    accepted_touches: Option<usize>,
+    /// Touches that were not accepted.
     pub(super) refused: Vec<Touched>,
 }
 
-impl Collected {
-    /// Lets so many touches pass, and then none.
-    pub(super) fn parking_after(passing: usize) -> Collected {
-        Collected { passing: Some(passing), ..Collected::default() }
+impl CollectedReplies {
+    /// Accepts this many touches, then is_parking.
+    pub(super) fn parking_after(accepted_touches: usize) -> CollectedReplies {
+        CollectedReplies { accepted_touches: Some(accepted_touches), ..CollectedReplies::default() }
     }
 }
 
-impl Replies for Collected {
+impl Replies for CollectedReplies {
     fn send(&mut self, reply: Reply) -> Result<(), Stopped> {
         self.replies.push(reply);
         Ok(())
@@ -32,10 +32,10 @@ impl Replies for Collected {
     }
 
     fn touch(&mut self, touched: &[Touched]) -> Result<(), Parked> {
-        // What passed once passes again.
+        // An accepted touch stays accepted.
         let new: Vec<Touched> = touched.iter().filter(|it| !self.touched.contains(it)).cloned().collect();
         self.touched.extend_from_slice(touched);
-        match &mut self.passing {
+        match &mut self.accepted_touches {
             _ if new.is_empty() => Ok(()),
             None => Ok(()),
             Some(0) => {

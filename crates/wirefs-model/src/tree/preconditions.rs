@@ -1,24 +1,24 @@
-//! What a change finds that is not the same when it is done twice.
+//! The state before a change that is not idempotent.
 
-use crate::fs::Ino;
-use crate::tree::State;
+use crate::fs::ModelIno;
+use crate::tree::ModelState;
 use wirefs_op::Request;
 use wirefs_op::message::put::{PutMode, Tput};
 use wirefs_op::message::target::Place;
 use wirefs_op::message::xattr::XattrAction;
 use wirefs_server::{Found, SessionKey};
 
-impl State {
-    /// What is there before it; `None`: doing it twice is as good as once, or it will fail.
-    pub(super) fn finds(&self, session: SessionKey, request: &Request) -> Option<Found> {
+impl ModelState {
+    /// Returns the state before the change; `None` if the change is idempotent, or will fail.
+    pub(super) fn state_before(&self, session: SessionKey, request: &Request) -> Option<Found> {
         match request {
-            Request::Put(put) => self.put_finds(session, put),
+            Request::Put(put) => self.put_state_before(session, put),
             Request::Remove(remove) => {
                 Some(Found { at: Some(self.named(session, &remove.place)?.id()), ..Found::default() })
             }
             Request::Rename(rename) => {
                 let moved = self.named(session, &rename.from)?;
-                let at = self.named(session, &rename.to).map(Ino::id);
+                let at = self.named(session, &rename.to).map(ModelIno::id);
                 Some(Found { at, of: Some(moved.id()), size: 0 })
             }
             Request::Link(link) => {
@@ -47,7 +47,7 @@ impl State {
         }
     }
 
-    fn put_finds(&self, session: SessionKey, put: &Tput) -> Option<Found> {
+    fn put_state_before(&self, session: SessionKey, put: &Tput) -> Option<Found> {
         let (mode, path) = (put.mode, &put.target.path);
         if mode.has(PutMode::NAMELESS) {
             return None;
@@ -63,10 +63,10 @@ impl State {
             let size = self.fs.contents(file).ok()?.size();
             return Some(Found { at: Some(file.id()), of: None, size });
         }
-        mode.has(PutMode::REMOVE).then_some(Found { at: at.map(Ino::id), ..Found::default() })
+        mode.has(PutMode::REMOVE).then_some(Found { at: at.map(ModelIno::id), ..Found::default() })
     }
 
-    fn named(&self, session: SessionKey, place: &Place) -> Option<Ino> {
+    fn named(&self, session: SessionKey, place: &Place) -> Option<ModelIno> {
         let (dir, name) = self.entry(session, place).ok()?;
         self.fs.lookup(dir, name).ok()
     }

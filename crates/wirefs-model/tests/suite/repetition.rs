@@ -1,4 +1,4 @@
-//! Changes that had begun when the process of the server ended, carried out again: on the model and on a host directory.
+//! Repetition of changes that were in progress when the server process ended: on the model and on a host directory.
 
 use crate::scratch::Scratch;
 use bytes::Bytes;
@@ -19,14 +19,14 @@ use wirefs_server::{Begun, Found, Replies, SessionKey, Stopped, Tree, repeat};
 
 const SESSION: SessionKey = SessionKey(1);
 
-/// What a request led to.
+/// The result of a request.
 #[derive(Default)]
-struct Ran {
+struct RequestResult {
     reply: Option<Reply>,
     found: Option<Found>,
 }
 
-impl Replies for Ran {
+impl Replies for RequestResult {
     fn send(&mut self, reply: Reply) -> Result<(), Stopped> {
         self.reply.get_or_insert(reply);
         Ok(())
@@ -43,37 +43,37 @@ impl Replies for Ran {
     fn wait(&mut self) {}
 }
 
-/// A tree, and words for what is done to it.
-struct World(Box<dyn Tree>);
+/// A tree, with helpers to change it.
+struct TestTree(Box<dyn Tree>);
 
-impl World {
-    fn run(&self, request: &Request) -> Ran {
-        let mut ran = Ran::default();
-        self.0.serve(SESSION, request.clone(), &mut ran);
-        ran
+impl TestTree {
+    fn run(&self, request: &Request) -> RequestResult {
+        let mut result = RequestResult::default();
+        self.0.serve(SESSION, request.clone(), &mut result);
+        result
     }
 
-    /// Does it; fails where it fails.
-    fn does(&self, request: &Request) -> Reply {
+    /// Executes a request; panics if it fails.
+    fn execute(&self, request: &Request) -> Reply {
         match self.run(request).reply.unwrap() {
             Reply::Error(error) => panic!("{request:?}: {error:?}"),
             reply => reply,
         }
     }
 
-    /// Does it for the first time; what it found.
-    fn first(&self, request: &Request) -> Found {
-        let ran = self.run(request);
-        assert!(!matches!(ran.reply, Some(Reply::Error(_))), "{request:?}: {:?}", ran.reply);
-        ran.found.unwrap_or_else(|| panic!("{request:?} is the same when it is done twice"))
+    /// Executes a request for the first time; returns the state before it.
+    fn run_first(&self, request: &Request) -> Found {
+        let result = self.run(request);
+        assert!(!matches!(result.reply, Some(Reply::Error(_))), "{request:?}: {:?}", result.reply);
+        result.found.unwrap_or_else(|| panic!("{request:?} is idempotent"))
     }
 
-    /// Does it again.
-    fn again(&self, request: &Request, found: Found) -> Result<Reply, Errno> {
+    /// Repeats a request.
+    fn repeat_request(&self, request: &Request, found: Found) -> Result<Reply, Errno> {
         let begun = Begun { about: repeat::about(request), found };
-        let mut ran = Ran::default();
-        repeat::serve(&*self.0, SESSION, request.clone(), &begun, &mut ran);
-        match ran.reply.unwrap() {
+        let mut result = RequestResult::default();
+        repeat::serve(&*self.0, SESSION, request.clone(), &begun, &mut result);
+        match result.reply.unwrap() {
             Reply::Error(error) => Err(error.errno),
             reply => Ok(reply),
         }
@@ -91,19 +91,19 @@ impl World {
     }
 
     fn text(&self, name: &str) -> String {
-        let Reply::Get(got) = self.does(&get(name, GetMode::DATA)) else { panic!("no Rget") };
+        let Reply::Get(got) = self.execute(&get(name, GetMode::DATA)) else { panic!("no Rget") };
         String::from_utf8(got.data.0.to_vec()).unwrap()
     }
 }
 
-/// Has this happen in each kind of tree, empty.
-fn each(body: impl Fn(&World)) {
+/// Runs `body` on an empty tree of each kind.
+fn on_each_tree(body: impl Fn(&TestTree)) {
     let scratch = Scratch::within(Path::new("/dev/shm"));
     let host = HostTree::open(scratch.path(), HostOptions::default()).unwrap();
     let trees: [Box<dyn Tree>; 2] = [Box::new(ModelTree::new(BootId(1))), Box::new(host)];
     for tree in trees {
         tree.attach(SESSION, &TreePath::root()).unwrap();
-        body(&World(tree));
+        body(&TestTree(tree));
     }
 }
 
@@ -174,8 +174,8 @@ fn xattr(action: XattrAction, flags: u32, value: &str) -> Request {
 
 // S-75
 #[test]
-fn what_was_made_is_taken_for_what_was_to_be_made() {
-    each(|world| {
+fn repeated_creation_accepts_the_created_object() {
+    on_each_tree(|tree| {
         let requests = [
             file("file", "data"),
             make("dir", Kind::Directory, PutMode::NONE, ""),
@@ -184,193 +184,195 @@ fn what_was_made_is_taken_for_what_was_to_be_made() {
         ];
         for request in requests {
             let Request::Put(made) = &request else { panic!("no Tput") };
-            let found = world.first(&request);
+            let found = tree.run_first(&request);
             let name = std::str::from_utf8(made.target.path.as_bytes()).unwrap();
-            let first = world.stat(name).unwrap();
-            let Ok(Reply::Put(reply)) = world.again(&request, found) else { panic!("{request:?} fails") };
+            let first = tree.stat(name).unwrap();
+            let Ok(Reply::Put(reply)) = tree.repeat_request(&request, found) else {
+                panic!("{request:?} fails")
+            };
             let stat = reply.stat.unwrap();
             assert_eq!(
                 (stat.id, stat.kind, stat.mode, stat.size),
                 (first.id, first.kind, first.mode, first.size)
             );
             assert_eq!((reply.before, reply.fd), (0, NOFD), "it is new");
-            assert_eq!(reply.dir.unwrap().id, world.id("").unwrap());
+            assert_eq!(reply.dir.unwrap().id, tree.id("").unwrap());
         }
-        assert_eq!(world.text("file"), "data");
+        assert_eq!(tree.text("file"), "data");
     });
 }
 
 #[test]
-fn what_was_made_in_part_is_completed_and_what_was_not_made_is_made() {
-    each(|world| {
+fn repeated_creation_completes_a_partial_or_missing_one() {
+    on_each_tree(|tree| {
         let request = file("f", "all of it");
-        assert!(world.again(&request, Found::default()).is_ok());
-        assert_eq!(world.text("f"), "all of it");
-        world.does(&make("g", Kind::File, PutMode::NONE, ""));
-        world.does(&write("g", "all"));
-        let Ok(Reply::Put(reply)) = world.again(&file("g", "all of it"), Found::default()) else {
+        assert!(tree.repeat_request(&request, Found::default()).is_ok());
+        assert_eq!(tree.text("f"), "all of it");
+        tree.execute(&make("g", Kind::File, PutMode::NONE, ""));
+        tree.execute(&write("g", "all"));
+        let Ok(Reply::Put(reply)) = tree.repeat_request(&file("g", "all of it"), Found::default()) else {
             panic!("it fails")
         };
-        assert_eq!((reply.count, world.text("g").as_str()), (9, "all of it"));
+        assert_eq!((reply.count, tree.text("g").as_str()), (9, "all of it"));
         let appending = make("g", Kind::File, PutMode::DATA.and(PutMode::APPEND), "all of it, and more");
-        assert!(world.again(&appending, Found::default()).is_ok());
-        assert_eq!(world.text("g"), "all of it, and more");
+        assert!(tree.repeat_request(&appending, Found::default()).is_ok());
+        assert_eq!(tree.text("g"), "all of it, and more");
     });
 }
 
 #[test]
-fn what_was_there_before_or_is_something_else_is_not_taken_for_it() {
-    each(|world| {
-        world.does(&file("f", "another's"));
-        let refused = world.run(&file("f", "ours"));
+fn repeated_creation_rejects_an_older_or_different_object() {
+    on_each_tree(|tree| {
+        tree.execute(&file("f", "another's"));
+        let refused = tree.run(&file("f", "ours"));
         assert!(refused.found.is_none() && matches!(refused.reply, Some(Reply::Error(_))));
         let link = make("l", Kind::Symlink, PutMode::DATA, "ours");
-        world.does(&make("l", Kind::Symlink, PutMode::DATA, "another's"));
+        tree.execute(&make("l", Kind::Symlink, PutMode::DATA, "another's"));
         for request in [make("f", Kind::Directory, PutMode::NONE, ""), link] {
-            assert_eq!(world.again(&request, Found::default()), Err(Errno::Exists));
+            assert_eq!(tree.repeat_request(&request, Found::default()), Err(Errno::Exists));
         }
-        assert_eq!(world.text("f"), "another's");
+        assert_eq!(tree.text("f"), "another's");
     });
 }
 
 // S-75
 #[test]
-fn data_is_appended_once() {
-    each(|world| {
-        world.does(&file("f", "one"));
+fn repeated_append_appends_once() {
+    on_each_tree(|tree| {
+        tree.execute(&file("f", "one"));
         let request = append("f", "two");
-        let found = world.first(&request);
+        let found = tree.run_first(&request);
         assert_eq!(found.size, 3);
-        let Ok(Reply::Put(reply)) = world.again(&request, found) else { panic!("it fails") };
-        assert_eq!((reply.count, reply.offset, world.text("f").as_str()), (3, 3, "onetwo"));
-        // It had begun, and no more.
-        assert!(world.again(&append("f", "3"), Found { size: 6, ..found }).is_ok());
-        assert_eq!(world.text("f"), "onetwo3");
-        // It was done in part.
-        assert!(world.again(&append("f", "345"), Found { size: 6, ..found }).is_ok());
-        assert_eq!(world.text("f"), "onetwo345");
-        // Somebody else appended something.
-        assert!(world.again(&append("f", "!"), Found { size: 6, ..found }).is_ok());
-        assert_eq!(world.text("f"), "onetwo345!");
+        let Ok(Reply::Put(reply)) = tree.repeat_request(&request, found) else { panic!("it fails") };
+        assert_eq!((reply.count, reply.offset, tree.text("f").as_str()), (3, 3, "onetwo"));
+        // The append had begun only.
+        assert!(tree.repeat_request(&append("f", "3"), Found { size: 6, ..found }).is_ok());
+        assert_eq!(tree.text("f"), "onetwo3");
+        // The append was done in part.
+        assert!(tree.repeat_request(&append("f", "345"), Found { size: 6, ..found }).is_ok());
+        assert_eq!(tree.text("f"), "onetwo345");
+        // Another client appended something.
+        assert!(tree.repeat_request(&append("f", "!"), Found { size: 6, ..found }).is_ok());
+        assert_eq!(tree.text("f"), "onetwo345!");
     });
 }
 
 // S-75
 #[test]
-fn what_is_removed_is_not_missed_and_nothing_else_is_removed() {
-    each(|world| {
+fn repeated_removal_succeeds_and_removes_no_other_object() {
+    on_each_tree(|tree| {
         for (request, of) in [
             (remove("f", false), file("f", "")),
             (remove("f", true), make("f", Kind::Directory, PutMode::NONE, "")),
         ] {
-            world.does(&of);
-            let found = Found { at: world.id("f"), ..Found::default() };
-            assert!(world.again(&request, found).is_ok());
-            assert!(world.id("f").is_none(), "it had not been removed");
-            world.does(&of);
-            let found = world.first(&request);
-            let Ok(Reply::Remove(reply)) = world.again(&request, found) else { panic!("it fails") };
-            assert_eq!(reply.dir.unwrap().id, world.id("").unwrap());
+            tree.execute(&of);
+            let found = Found { at: tree.id("f"), ..Found::default() };
+            assert!(tree.repeat_request(&request, found).is_ok());
+            assert!(tree.id("f").is_none(), "it had not been removed");
+            tree.execute(&of);
+            let found = tree.run_first(&request);
+            let Ok(Reply::Remove(reply)) = tree.repeat_request(&request, found) else { panic!("it fails") };
+            assert_eq!(reply.dir.unwrap().id, tree.id("").unwrap());
         }
-        world.does(&file("f", ""));
-        let found = world.first(&remove("f", false));
-        // The place is not another's yet: file systems give numbers out again.
-        world.does(&file("other", ""));
-        world.does(&file("f", "another's"));
-        if world.id("f") != found.at {
-            assert!(world.again(&remove("f", false), found).is_ok());
-            assert_eq!(world.text("f"), "another's");
+        tree.execute(&file("f", ""));
+        let found = tree.run_first(&remove("f", false));
+        // Inode numbers are reused, so the place must be occupied first.
+        tree.execute(&file("other", ""));
+        tree.execute(&file("f", "another's"));
+        if tree.id("f") != found.at {
+            assert!(tree.repeat_request(&remove("f", false), found).is_ok());
+            assert_eq!(tree.text("f"), "another's");
         }
     });
 }
 
 // S-75
 #[test]
-fn what_has_its_new_name_is_not_renamed_again() {
-    each(|world| {
-        world.does(&file("a", "a"));
-        world.does(&file("b", "b"));
+fn repeated_rename_renames_once() {
+    on_each_tree(|tree| {
+        tree.execute(&file("a", "a"));
+        tree.execute(&file("b", "b"));
         let request = rename("a", "b", 0);
-        let found = world.first(&request);
-        let id = world.id("b");
-        let Ok(Reply::Rename(reply)) = world.again(&request, found) else { panic!("it fails") };
+        let found = tree.run_first(&request);
+        let id = tree.id("b");
+        let Ok(Reply::Rename(reply)) = tree.repeat_request(&request, found) else { panic!("it fails") };
         assert_eq!(reply.stat.map(|stat| stat.id), id);
-        // Somebody else has taken the old name.
-        world.does(&file("a", "another's"));
-        assert!(world.again(&request, found).is_ok());
-        assert_eq!((world.text("a").as_str(), world.text("b").as_str()), ("another's", "a"));
-        // It had not been done.
-        let found = Found { of: world.id("a"), at: world.id("b"), size: 0 };
-        assert!(world.again(&request, found).is_ok());
-        assert_eq!((world.id("a"), world.text("b").as_str()), (None, "another's"));
-        assert_eq!(world.again(&request, Found::default()), Err(Errno::NotFound));
+        // Another client has taken the old name.
+        tree.execute(&file("a", "another's"));
+        assert!(tree.repeat_request(&request, found).is_ok());
+        assert_eq!((tree.text("a").as_str(), tree.text("b").as_str()), ("another's", "a"));
+        // The rename had not been done.
+        let found = Found { of: tree.id("a"), at: tree.id("b"), size: 0 };
+        assert!(tree.repeat_request(&request, found).is_ok());
+        assert_eq!((tree.id("a"), tree.text("b").as_str()), (None, "another's"));
+        assert_eq!(tree.repeat_request(&request, Found::default()), Err(Errno::NotFound));
     });
 }
 
 #[test]
-fn what_changed_places_does_not_change_back() {
-    each(|world| {
-        world.does(&file("a", "a"));
-        world.does(&file("b", "b"));
+fn repeated_exchange_exchanges_once() {
+    on_each_tree(|tree| {
+        tree.execute(&file("a", "a"));
+        tree.execute(&file("b", "b"));
         let request = rename("a", "b", EXCHANGE);
-        let found = world.first(&request);
-        assert!(world.again(&request, found).is_ok());
-        assert_eq!((world.text("a").as_str(), world.text("b").as_str()), ("b", "a"));
-        let found = Found { of: world.id("a"), at: world.id("b"), size: 0 };
-        assert!(world.again(&request, found).is_ok());
-        assert_eq!((world.text("a").as_str(), world.text("b").as_str()), ("a", "b"));
+        let found = tree.run_first(&request);
+        assert!(tree.repeat_request(&request, found).is_ok());
+        assert_eq!((tree.text("a").as_str(), tree.text("b").as_str()), ("b", "a"));
+        let found = Found { of: tree.id("a"), at: tree.id("b"), size: 0 };
+        assert!(tree.repeat_request(&request, found).is_ok());
+        assert_eq!((tree.text("a").as_str(), tree.text("b").as_str()), ("a", "b"));
     });
 }
 
 // S-75
 #[test]
-fn what_is_linked_is_not_in_the_way() {
-    each(|world| {
-        world.does(&file("a", "a"));
+fn repeated_link_accepts_the_existing_link() {
+    on_each_tree(|tree| {
+        tree.execute(&file("a", "a"));
         let request = link("a", "b");
-        let found = world.first(&request);
-        let Ok(Reply::Link(reply)) = world.again(&request, found) else { panic!("it fails") };
-        assert_eq!(reply.stat.map(|stat| (stat.id, stat.nlink)), world.id("a").map(|id| (id, 2)));
-        world.does(&file("c", "another's"));
-        assert_eq!(world.again(&link("a", "c"), found), Err(Errno::Exists));
-        assert!(world.again(&link("a", "d"), found).is_ok());
-        assert_eq!(world.id("d"), world.id("a"));
+        let found = tree.run_first(&request);
+        let Ok(Reply::Link(reply)) = tree.repeat_request(&request, found) else { panic!("it fails") };
+        assert_eq!(reply.stat.map(|stat| (stat.id, stat.nlink)), tree.id("a").map(|id| (id, 2)));
+        tree.execute(&file("c", "another's"));
+        assert_eq!(tree.repeat_request(&link("a", "c"), found), Err(Errno::Exists));
+        assert!(tree.repeat_request(&link("a", "d"), found).is_ok());
+        assert_eq!(tree.id("d"), tree.id("a"));
     });
 }
 
 #[test]
-fn attributes_that_are_set_or_gone_are_not_in_the_way() {
-    each(|world| {
-        world.does(&file("f", ""));
+fn repeated_xattr_changes_accept_the_present_state() {
+    on_each_tree(|tree| {
+        tree.execute(&file("f", ""));
         let set = xattr(XattrAction::Set, 1, "value");
-        let found = world.first(&set);
-        assert!(world.again(&set, found).is_ok());
-        assert_eq!(world.again(&xattr(XattrAction::Set, 1, "other"), found), Err(Errno::Exists));
+        let found = tree.run_first(&set);
+        assert!(tree.repeat_request(&set, found).is_ok());
+        assert_eq!(tree.repeat_request(&xattr(XattrAction::Set, 1, "other"), found), Err(Errno::Exists));
         let removal = xattr(XattrAction::Remove, 0, "");
-        assert!(world.again(&removal, found).is_ok(), "it is there");
-        assert!(world.again(&removal, found).is_ok(), "it is not");
-        assert!(world.run(&xattr(XattrAction::Set, 0, "value")).found.is_none());
+        assert!(tree.repeat_request(&removal, found).is_ok(), "it is there");
+        assert!(tree.repeat_request(&removal, found).is_ok(), "it is not");
+        assert!(tree.run(&xattr(XattrAction::Set, 0, "value")).found.is_none());
     });
 }
 
 #[test]
-fn a_directory_that_is_not_the_one_that_was_meant_is_left_alone() {
-    each(|world| {
-        world.does(&make("d", Kind::Directory, PutMode::NONE, ""));
-        world.does(&file("d/f", ""));
+fn repeated_change_in_another_directory_is_stale() {
+    on_each_tree(|tree| {
+        tree.execute(&make("d", Kind::Directory, PutMode::NONE, ""));
+        tree.execute(&file("d/f", ""));
         let elsewhere = Some(FileId { fs: 0, ino: 1 << 40, generation: 1 });
-        let at = world.id("d/f");
+        let at = tree.id("d/f");
         let removal = Tremove { place: Place { dir: elsewhere, ..place("d/f") }, directory: false };
         let gone = Tremove { place: Place { dir: elsewhere, ..place("e/f") }, directory: false };
         for request in [Request::Remove(removal), Request::Remove(gone)] {
-            assert_eq!(world.again(&request, Found { at, ..Found::default() }), Err(Errno::Stale));
+            assert_eq!(tree.repeat_request(&request, Found { at, ..Found::default() }), Err(Errno::Stale));
         }
-        assert!(world.id("d/f").is_some());
+        assert!(tree.id("d/f").is_some());
     });
 }
 
 #[test]
-fn changes_of_other_names_and_kinds_are_told_apart() {
+fn requests_with_other_names_or_types_are_distinguished() {
     let requests = [
         file("a", ""),
         file("b", ""),
