@@ -1,149 +1,150 @@
-//! The table of the PODOS File System, measured again: how long it takes to fetch a file, by its size, beside what else goes over the
-//! cards, and over one card or two.
+//! Replica of the evaluation of the PODOS File System: time to fetch a file, by file size, background load and number
+//! of network cards.
 //!
-//! For each load, each run and each size every peer mounts anew and fetches one file, in another order each run, so that a change of
-//! the machine's mood meets all of them alike.
+//! For each load, run and size, every peer mounts again and fetches one file. Each run starts with another peer, so
+//! that load on the machine affects all peers alike.
 //!
 //! ```text
-//! server ══ one or two cards of the same rate, each with its load ══ client
+//! server ══ one or two cards of the same rate, each with background load ══ client
 //! ```
 
 mod load;
 mod nfs;
 mod report;
-mod site;
+mod test_bed;
 mod timing;
 
 pub use report::to_section;
-pub use timing::Fetch;
+pub use timing::FetchTimes;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use load::Load;
-use site::Site;
+use load::BackgroundLoad;
+use test_bed::FetchTestBed;
 use wirefs_lab::LabError;
 
-/// The sizes of files, as the source has them: what they are called, and bytes.
+/// The file sizes of the source: their labels, and bytes.
 pub const SIZES: [(&str, usize); 5] =
     [("10 K", 10 << 10), ("50 K", 50 << 10), ("100 K", 100 << 10), ("500 K", 500 << 10), ("1 M", 1 << 20)];
-/// What else goes over each card, in hundredths of its rate, as the source has it.
+/// The background loads of the source, in percent of each card's rate.
 pub const LOADS: [u64; 5] = [0, 5, 10, 15, 20];
-/// The most runs of one measurement.
+/// The maximum number of runs.
 pub const RUNS_MAX: usize = 100;
 
-/// By what a file is fetched.
+/// A file system and transport that is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Peer {
-    /// NFSv4 in user space, over one card: the reads alone.
+pub enum FetchPeer {
+    /// NFSv4 in user space, over one card; only its reads are measured.
     Nfs,
-    /// sshfs with its defaults, which has one connection, over one card.
+    /// sshfs with its defaults (one connection), over one card.
     Sshfs,
     /// wirefs over TLS, over one card.
     Tls,
     /// wirefs over Ethernet packets, over one card.
     Ether,
-    /// The same over both cards.
-    EtherBoth,
+    /// wirefs over Ethernet packets, over both cards.
+    EtherTwoCards,
 }
 
-impl Peer {
-    /// All of them, in the order of reports.
-    pub const ALL: [Peer; 5] = [Peer::Nfs, Peer::Sshfs, Peer::Tls, Peer::Ether, Peer::EtherBoth];
+impl FetchPeer {
+    /// All peers, in the order of reports.
+    pub const ALL: [FetchPeer; 5] =
+        [FetchPeer::Nfs, FetchPeer::Sshfs, FetchPeer::Tls, FetchPeer::Ether, FetchPeer::EtherTwoCards];
 
-    /// The programs that it needs beside wirefs, and the Debian packages that they are in.
+    /// Returns the programs that the peer needs besides wirefs, with their Debian packages.
     pub fn programs(self) -> &'static [(&'static str, &'static str)] {
         match self {
-            Peer::Nfs => &nfs::PROGRAMS,
-            Peer::Sshfs => {
+            FetchPeer::Nfs => &nfs::PROGRAMS,
+            FetchPeer::Sshfs => {
                 &[("sshfs", "sshfs"), ("sshd", "openssh-server"), ("ssh-keygen", "openssh-client")]
             }
-            Peer::Tls | Peer::Ether | Peer::EtherBoth => &[],
+            FetchPeer::Tls | FetchPeer::Ether | FetchPeer::EtherTwoCards => &[],
         }
     }
 
-    /// What installs these on Debian.
-    pub fn remedy(self) -> String {
+    /// Returns the command that installs these programs on Debian.
+    pub fn install_command(self) -> String {
         let packages: Vec<&str> = self.programs().iter().map(|(_, packages)| *packages).collect();
         format!("apt-get install {}", packages.join(" "))
     }
 
-    /// The words for it.
+    /// Returns the name for reports.
     pub fn name(self) -> &'static str {
         match self {
-            Peer::Nfs => "NFSv4, reads alone",
-            Peer::Sshfs => "sshfs",
-            Peer::Tls => "wirefs, tls",
-            Peer::Ether => "wirefs, ether",
-            Peer::EtherBoth => "wirefs, ether, two cards",
+            FetchPeer::Nfs => "NFSv4, reads alone",
+            FetchPeer::Sshfs => "sshfs",
+            FetchPeer::Tls => "wirefs, tls",
+            FetchPeer::Ether => "wirefs, ether",
+            FetchPeer::EtherTwoCards => "wirefs, ether, two cards",
         }
     }
 }
 
-/// What to measure.
+/// The parameters of one measurement.
 #[derive(Clone, Debug)]
-pub struct Plan {
-    /// The rate of each card, in bits a second.
+pub struct FetchPlan {
+    /// The rate of each card, in bits per second.
     pub rate_bits: u64,
     /// The round-trip time.
     pub rtt: Duration,
-    /// How often.
+    /// The number of runs.
     pub runs: usize,
-    /// The loads, in hundredths of the rate.
+    /// The background loads, in percent of the rate.
     pub loads: Vec<u64>,
-    /// How many of [`SIZES`], from the smallest on.
+    /// How many of [`SIZES`] are measured, smallest first.
     pub sizes: usize,
-    /// By what.
-    pub peers: Vec<Peer>,
-    /// What is left out, since its programs are not here.
-    pub absent: Vec<Peer>,
+    /// The compared peers.
+    pub peers: Vec<FetchPeer>,
+    /// The peers that are left out because their programs are not installed.
+    pub missing: Vec<FetchPeer>,
     /// The `wirefs` program.
     pub wirefs: PathBuf,
-    /// A directory, not there yet, for files and mount points.
+    /// A directory for files and mount points; must not exist yet.
     pub scratch: PathBuf,
-    /// Set from outside, it ends the measurement soon and in order.
+    /// Set by a signal: the measurement then fails with [`LabError::Interrupted`] and cleans up.
     pub stop: Arc<AtomicBool>,
 }
 
-/// One fetch.
+/// One measured fetch.
 #[derive(Clone, Copy, Debug)]
-pub struct Sample {
-    /// What else went over the cards, in hundredths of their rate.
+pub struct FetchSample {
+    /// The background load, in percent of the rate.
     pub load: u64,
-    /// Which of [`SIZES`].
+    /// The index in [`SIZES`].
     pub size: usize,
-    /// By what.
-    pub peer: Peer,
-    /// How long it took.
-    pub fetch: Fetch,
+    /// The peer.
+    pub peer: FetchPeer,
+    /// The time per call.
+    pub fetch: FetchTimes,
 }
 
-impl Plan {
-    /// Measures everything; `tell` hears a line as each load is done.
+impl FetchPlan {
+    /// Measures everything; calls `progress` with a line after each load.
     ///
     /// # Errors
-    /// The first thing that cannot be set up or fetched, and a byte that is wrong.
-    pub fn run(&self, tell: &mut dyn FnMut(&str)) -> Result<Vec<Sample>, LabError> {
-        let site = Site::new(self)?;
+    /// Fails with the first error of setup or of a fetch, and if a fetched byte is wrong.
+    pub fn run(&self, progress: &mut dyn FnMut(&str)) -> Result<Vec<FetchSample>, LabError> {
+        let test_bed = FetchTestBed::new(self)?;
         let mut samples = Vec::new();
         for &load in &self.loads {
-            let _load = Load::start(&site, self.rate_bits, load)?;
+            let _load = BackgroundLoad::start(&test_bed, self.rate_bits, load)?;
             for run in 0..self.runs {
                 for size in 0..self.sizes.min(SIZES.len()) {
-                    for turn in 0..self.peers.len() {
+                    for offset in 0..self.peers.len() {
                         if self.stop.load(Ordering::Relaxed) {
                             return Err(LabError::Interrupted);
                         }
-                        let at = (turn + run) % self.peers.len();
+                        let at = (offset + run) % self.peers.len();
                         let Some(&peer) = self.peers.get(at) else { continue };
-                        let fetch = site.fetch(peer, size)?;
-                        samples.push(Sample { load, size, peer, fetch });
+                        let fetch = test_bed.fetch(peer, size)?;
+                        samples.push(FetchSample { load, size, peer, fetch });
                     }
                 }
             }
-            tell(&format!("{load} % load: {} fetches", samples.len()));
+            progress(&format!("{load} % load: {} fetches", samples.len()));
         }
         Ok(samples)
     }

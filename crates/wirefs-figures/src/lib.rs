@@ -7,7 +7,7 @@
 //!
 //! *Drive it*: `make fetch`, `make published`.
 //!
-//! *Proved by*: the unit tests beside `report`, `batch` and `figure`.
+//! *Proved by*: the unit tests beside `report`, `batch` and `plot`.
 
 pub mod fetch;
 pub mod published;

@@ -1,148 +1,167 @@
-//! What two earlier systems published of themselves, measured again beside their figures: SNFS (2017), which writes a file in pieces of
-//! 1 KiB and has its server killed meanwhile, and an AFS-like system, which opens, reads, writes and closes files of several sizes, with
-//! and without fetching ahead.
+//! Replicas of two published evaluations. SNFS (2017) writes a file in pieces of 1 KiB while its server is killed. An
+//! AFS-like system opens, reads, writes and closes files of several sizes, with and without prefetching.
 //!
-//! Each measurement has a mount of its own. Within a run all peers take their turn, in another order each run, so that a change of the
-//! machine's mood meets all of them alike.
+//! Each measurement has a mount of its own. Each run starts with another peer, so that load on the machine affects all
+//! peers alike.
 //!
 //! ```text
-//! server, killed and started again ══ a plain pair, or a link of some length ══ client
+//! server, killed and restarted ══ a plain veth pair, or an emulated link ══ client
 //! ```
 
 mod access;
 mod batch;
-mod figure;
-mod grounds;
 mod peer;
+mod plot;
 mod report;
+mod test_bed;
 mod writing;
 
-pub use access::{Access, Calls, Visit};
-pub use batch::{Batch, Crash, Written};
-pub use peer::Peer;
-pub use report::{figures, to_sections};
-pub use writing::Writing;
+pub use access::{AccessSample, CallTimes, DirectoryVisit};
+pub use batch::{BatchOutcome, BatchWriter, CrashPoint};
+pub use peer::PublishedPeer;
+pub use report::{plots, to_sections};
+pub use writing::BatchSample;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use grounds::Grounds;
+use test_bed::PublishedTestBed;
 use wirefs_lab::LabError;
 
-/// The most runs of one measurement.
+/// The maximum number of runs.
 pub const RUNS_MAX: usize = 100;
-/// KiB of the batches, as SNFS has them.
+/// KiB of the batches, as in SNFS.
 pub const BATCHES: [usize; 4] = [1 << 10, 5 << 10, 10 << 10, 15 << 10];
-/// KiB of the files that are opened, read, written and closed. The source's figures have no numbers.
+/// KiB of the files that are opened, read, written and closed. The source's plots have no numbers.
 pub const SIZES: [usize; 5] = [64, 1 << 10, 4 << 10, 16 << 10, 64 << 10];
-/// Files of the directory that is visited.
+/// The number of files in the visited directory.
 pub const FILES: usize = 40;
-/// KiB of each of these.
+/// KiB of each of these files.
 pub const FILE_PIECES: usize = 16;
 
-/// What to measure.
+/// The parameters of one measurement.
 #[derive(Clone, Debug)]
-pub struct Plan {
-    /// How often.
+pub struct PublishedPlan {
+    /// The number of runs.
     pub runs: usize,
-    /// KiB of the file that is written while servers are killed.
+    /// KiB of the file that is written while the server is killed.
     pub killed: usize,
     /// KiB of the batches.
     pub batches: Vec<usize>,
-    /// KiB of the other files.
+    /// KiB of the files of the access measurements.
     pub sizes: Vec<usize>,
-    /// The round-trip times over which these are opened; zero is a plain pair.
+    /// The round-trip times of the access measurements; zero is a plain veth pair.
     pub rtts: Vec<Duration>,
-    /// Whether sshfs is here.
+    /// Whether sshfs is installed.
     pub has_sshfs: bool,
     /// The `wirefs` program.
     pub wirefs: PathBuf,
     /// The `wirefs-figures` program, which writes the batches.
     pub program: PathBuf,
-    /// A directory, not there yet, for files and mount points.
+    /// A directory for files and mount points; must not exist yet.
     pub scratch: PathBuf,
-    /// Set from outside, it ends the measurement soon and in order.
+    /// Set by a signal: the measurement then fails with [`LabError::Interrupted`] and cleans up.
     pub stop: Arc<AtomicBool>,
 }
 
-/// All that was measured.
+/// All measured samples.
 #[derive(Clone, Debug, Default)]
-pub struct Samples {
-    /// Files written in small pieces.
-    pub writings: Vec<Writing>,
-    /// Files of several sizes.
-    pub accesses: Vec<Access>,
-    /// Directories.
-    pub visits: Vec<Visit>,
+pub struct PublishedSamples {
+    /// Batches: files written in small pieces.
+    pub batches: Vec<BatchSample>,
+    /// Calls on files of several sizes.
+    pub accesses: Vec<AccessSample>,
+    /// Visits of a directory.
+    pub visits: Vec<DirectoryVisit>,
 }
 
-impl Plan {
-    /// Those that write a file while servers are killed.
-    pub(crate) fn killed_peers(&self) -> Vec<Peer> {
-        self.with_sshfs(&[Peer::Local, Peer::Wirefs, Peer::Waiting, Peer::Commit])
+impl PublishedPlan {
+    /// Returns the peers that write a file while the server is killed.
+    pub(crate) fn killed_peers(&self) -> Vec<PublishedPeer> {
+        self.with_sshfs(&[
+            PublishedPeer::Local,
+            PublishedPeer::Wirefs,
+            PublishedPeer::NoJournal,
+            PublishedPeer::Commit,
+        ])
     }
 
-    /// Those that write batches.
-    pub(crate) fn batch_peers(&self) -> Vec<Peer> {
-        self.with_sshfs(&[Peer::Local, Peer::Wirefs, Peer::Waiting, Peer::Strict])
+    /// Returns the peers that write batches.
+    pub(crate) fn batch_peers(&self) -> Vec<PublishedPeer> {
+        self.with_sshfs(&[
+            PublishedPeer::Local,
+            PublishedPeer::Wirefs,
+            PublishedPeer::NoJournal,
+            PublishedPeer::Strict,
+        ])
     }
 
-    /// Those that open, read, write and close.
-    pub(crate) fn access_peers(&self) -> Vec<Peer> {
-        self.with_sshfs(&[Peer::Local, Peer::Wirefs, Peer::Waiting, Peer::Session])
+    /// Returns the peers of the access measurements.
+    pub(crate) fn access_peers(&self) -> Vec<PublishedPeer> {
+        self.with_sshfs(&[
+            PublishedPeer::Local,
+            PublishedPeer::Wirefs,
+            PublishedPeer::NoJournal,
+            PublishedPeer::Session,
+        ])
     }
 
-    /// Those that visit a directory.
-    pub(crate) fn visit_peers(&self) -> Vec<Peer> {
-        self.with_sshfs(&[Peer::Local, Peer::Wirefs, Peer::Unasked])
+    /// Returns the peers that visit a directory.
+    pub(crate) fn visit_peers(&self) -> Vec<PublishedPeer> {
+        self.with_sshfs(&[PublishedPeer::Local, PublishedPeer::Wirefs, PublishedPeer::NoPrefetch])
     }
 
-    fn with_sshfs(&self, peers: &[Peer]) -> Vec<Peer> {
+    fn with_sshfs(&self, peers: &[PublishedPeer]) -> Vec<PublishedPeer> {
         let (first, rest) = peers.split_at(1);
-        let sshfs = self.has_sshfs.then_some(Peer::Sshfs);
+        let sshfs = self.has_sshfs.then_some(PublishedPeer::Sshfs);
         first.iter().copied().chain(sshfs).chain(rest.iter().copied()).collect()
     }
 
-    /// Measures everything; `tell` hears a line as each part of a run is done.
+    /// Measures everything; calls `progress` with a line after each part of a run.
     ///
     /// # Errors
-    /// The first thing that cannot be set up; a byte that is wrong; a server that was killed at another moment than was meant.
-    pub fn run(&self, tell: &mut dyn FnMut(&str)) -> Result<Samples, LabError> {
-        grounds::check_programs(self)?;
-        let mut samples = Samples::default();
-        self.write_all(&mut samples.writings, tell)?;
+    /// Fails with the first error of setup, if a byte is wrong, and if the server was killed at the wrong moment.
+    pub fn run(&self, progress: &mut dyn FnMut(&str)) -> Result<PublishedSamples, LabError> {
+        test_bed::check_programs(self)?;
+        let mut samples = PublishedSamples::default();
+        self.write_all(&mut samples.batches, progress)?;
         for &rtt in &self.rtts {
-            self.access_all(rtt, &mut samples, tell)?;
+            self.access_all(rtt, &mut samples, progress)?;
         }
         Ok(samples)
     }
 
-    fn write_all(&self, writings: &mut Vec<Writing>, tell: &mut dyn FnMut(&str)) -> Result<(), LabError> {
-        let mut grounds = Grounds::new(self, Duration::ZERO)?;
+    fn write_all(
+        &self,
+        samples: &mut Vec<BatchSample>,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<(), LabError> {
+        let mut test_bed = PublishedTestBed::new(self, Duration::ZERO)?;
         let killed = self.killed_peers().into_iter().flat_map(|peer| {
-            let crashes =
-                Crash::ALL.into_iter().filter(move |it| *it == Crash::None || peer.outlives_servers());
+            let crashes = CrashPoint::ALL
+                .into_iter()
+                .filter(move |it| *it == CrashPoint::Never || peer.outlives_servers());
             crashes.map(move |crash| (peer, self.killed, crash))
         });
         let batches = self
             .batches
             .iter()
-            .flat_map(|pieces| self.batch_peers().into_iter().map(|peer| (peer, *pieces, Crash::None)));
-        // What is both is measured once.
-        let mut turns: Vec<(Peer, usize, Crash)> = Vec::new();
-        for turn in killed.chain(batches) {
-            if !turns.contains(&turn) {
-                turns.push(turn);
+            .flat_map(|pieces| self.batch_peers().into_iter().map(|peer| (peer, *pieces, CrashPoint::Never)));
+        // The two lists overlap; a measurement that is in both runs once.
+        let mut measurements: Vec<(PublishedPeer, usize, CrashPoint)> = Vec::new();
+        for measurement in killed.chain(batches) {
+            if !measurements.contains(&measurement) {
+                measurements.push(measurement);
             }
         }
         for run in 0..self.runs {
-            for &(peer, pieces, crash) in rotated(&turns, run) {
-                self.goes_on()?;
-                let writing = grounds.write(self, peer, pieces, crash)?;
-                tell(&writing.to_string());
-                writings.push(writing);
+            for &(peer, pieces, crash) in rotated(&measurements, run) {
+                self.check_interrupt()?;
+                let batch = test_bed.write(self, peer, pieces, crash)?;
+                progress(&batch.to_string());
+                samples.push(batch);
             }
         }
         Ok(())
@@ -151,28 +170,28 @@ impl Plan {
     fn access_all(
         &self,
         rtt: Duration,
-        samples: &mut Samples,
-        tell: &mut dyn FnMut(&str),
+        samples: &mut PublishedSamples,
+        progress: &mut dyn FnMut(&str),
     ) -> Result<(), LabError> {
-        let grounds = Grounds::new(self, rtt)?;
-        grounds.prepare(&self.sizes)?;
+        let test_bed = PublishedTestBed::new(self, rtt)?;
+        test_bed.prepare(&self.sizes)?;
         for run in 0..self.runs {
             for &pieces in &self.sizes {
                 for &peer in rotated(&self.access_peers(), run) {
-                    self.goes_on()?;
-                    samples.accesses.push(grounds.access(rtt, peer, pieces)?);
+                    self.check_interrupt()?;
+                    samples.accesses.push(test_bed.access(rtt, peer, pieces)?);
                 }
             }
             for &peer in rotated(&self.visit_peers(), run) {
-                self.goes_on()?;
-                samples.visits.push(grounds.visit(rtt, peer)?);
+                self.check_interrupt()?;
+                samples.visits.push(test_bed.visit(rtt, peer)?);
             }
-            tell(&format!("RTT {} ms, run {}", rtt.as_millis(), run + 1));
+            progress(&format!("RTT {} ms, run {}", rtt.as_millis(), run + 1));
         }
         Ok(())
     }
 
-    fn goes_on(&self) -> Result<(), LabError> {
+    fn check_interrupt(&self) -> Result<(), LabError> {
         match self.stop.load(Ordering::Relaxed) {
             true => Err(LabError::Interrupted),
             false => Ok(()),
@@ -180,7 +199,7 @@ impl Plan {
     }
 }
 
-/// All of them, from another one on each run.
+/// Returns all elements, rotated by the number of the run.
 fn rotated<T>(all: &[T], run: usize) -> impl Iterator<Item = &T> {
     let first = run.checked_rem(all.len()).unwrap_or_default();
     all.iter().cycle().skip(first).take(all.len())

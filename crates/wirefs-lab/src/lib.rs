@@ -1,8 +1,8 @@
-//! Hosts, a link between them that is as long and as bad as a test wants, and what is measured over it.
+//! Hosts as network namespaces, emulated links between them, workloads and measurements.
 //!
 //! *Holds*: a frame never leaves the link before its delay has passed; frames keep their order unless the profile
-//! reorders them; with one seed and one sequence of frames and times, the link decides the same again; traffic stays
-//! inside namespaces that the lab made; what the lab made is gone when it is dropped.
+//! reorders them; equal seeds, frames and times give equal decisions of the link; traffic stays inside namespaces of
+//! the lab; dropping the lab removes everything that it created.
 //!
 //! *Never*: shipped, or used by a crate that is.
 //!

@@ -24,10 +24,10 @@ pub(crate) fn run(rounds: usize) -> Outcome<()> {
         if mtu == 1_500 {
             let cards =
                 || site.hosts.iter().flat_map(|host| site.patches.iter().map(move |it| (host, &it.device)));
-            cards().try_for_each(|(host, device)| host.unbundle(device))?;
+            cards().try_for_each(|(host, device)| host.disable_segmentation(device))?;
             print!("each packet by itself (no TSO, GSO, GRO), ");
             compare(&site, mtu, rounds)?;
-            cards().try_for_each(|(host, device)| host.unaid(device))?;
+            cards().try_for_each(|(host, device)| host.disable_offloads(device))?;
             print!("without any offload (no checksums, no scatter-gather either), ");
             compare(&site, mtu, rounds)?;
         }

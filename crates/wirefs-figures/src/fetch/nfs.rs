@@ -1,7 +1,7 @@
-//! NFS in user space on both sides: a server of its own in the server's namespace, and a program that fetches one file.
+//! NFS in user space on both sides: a server in the server's namespace, and a client program that fetches one file.
 //!
-//! The program mounts nothing: it is started, speaks NFS itself, and ends. What counts is what a file takes beyond an empty one, which is
-//! its reads: the program's start and the server's greeting are no part of it, nor are `open` and `close`, which are in both.
+//! The client mounts nothing: the program starts, speaks NFS itself, and ends. The reported time is that of a file
+//! minus that of an empty file: the reads. The start of the program, `open` and `close` cancel out.
 
 use std::fs;
 use std::net::Ipv4Addr;
@@ -9,29 +9,29 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use super::timing::{BLOCK_BYTES, Fetch};
+use super::timing::{BLOCK_BYTES, FetchTimes};
 use wirefs_lab::Host;
 use wirefs_lab::LabError;
 use wirefs_lab::{port, program};
 
-/// The programs of NFS in user space, and the Debian packages that they are in.
+/// The programs of NFS in user space, with their Debian packages.
 pub(super) const PROGRAMS: [(&str, &str); 2] =
     [("ganesha.nfsd", "nfs-ganesha nfs-ganesha-vfs"), ("nfs-cat", "libnfs-utils")];
-/// The usual port. Every port of the server is free.
+/// The usual port; every port is free in a new namespace.
 const PORT: u16 = 2_049;
-/// How often that is fetched for each other file: their median counts, since the start of a program takes now this, now that.
-const EMPTIES: usize = 3;
-/// The file that costs nothing but `open` and `close`.
-pub(super) const EMPTY: &str = "empty";
+/// The number of fetches of the empty file per measured file. Their median counts, because program starts vary.
+const EMPTY_FETCHES: usize = 3;
+/// The name of the empty file.
+pub(super) const EMPTY_FILE: &str = "empty";
 
-/// A running server; dropping it ends it.
+/// A running NFS server, killed on drop.
 pub(super) struct Nfs {
     server: Child,
     address: Ipv4Addr,
 }
 
 impl Nfs {
-    /// Serves a directory on a host, at one of its addresses; what the server needs goes to `state`.
+    /// Serves a directory on a host, at one of its addresses; the server's own files go to `state`.
     pub(super) fn start(
         host: &Host,
         address: Ipv4Addr,
@@ -59,28 +59,28 @@ impl Nfs {
         Ok(nfs)
     }
 
-    /// Fetches a file, and holds its bytes against what they are to be.
-    pub(super) fn fetch(&self, client: &Host, name: &str, expected: &[u8]) -> Result<Fetch, LabError> {
-        let mut empty = [Duration::ZERO; EMPTIES];
-        for took in &mut empty {
-            *took = self.took(client, EMPTY, &[])?;
+    /// Fetches a file and compares its contents with `expected`.
+    pub(super) fn fetch(&self, client: &Host, name: &str, expected: &[u8]) -> Result<FetchTimes, LabError> {
+        let mut empty = [Duration::ZERO; EMPTY_FETCHES];
+        for elapsed in &mut empty {
+            *elapsed = self.elapsed(client, EMPTY_FILE, &[])?;
         }
         empty.sort();
-        let empty = empty.get(EMPTIES / 2).copied().unwrap_or_default();
-        let whole = self.took(client, name, expected)?;
+        let empty = empty.get(EMPTY_FETCHES / 2).copied().unwrap_or_default();
+        let total = self.elapsed(client, name, expected)?;
         let reads = u32::try_from(expected.len().div_ceil(BLOCK_BYTES)).unwrap_or(u32::MAX);
-        Ok(Fetch { read: whole.saturating_sub(empty), reads, ..Fetch::default() })
+        Ok(FetchTimes { read: total.saturating_sub(empty), reads, ..FetchTimes::default() })
     }
 
-    fn took(&self, client: &Host, name: &str, expected: &[u8]) -> Result<Duration, LabError> {
+    fn elapsed(&self, client: &Host, name: &str, expected: &[u8]) -> Result<Duration, LabError> {
         let [_, (cat, package)] = PROGRAMS;
-        // Not escaped: not all of its versions know that.
+        // Without percent-encoding, which some versions do not decode.
         let url = format!("nfs://{}/export/{name}?version=4&nfsport={PORT}", self.address);
         let mut command = client.command(cat);
         command.arg(url);
         let begun = Instant::now();
         let output = program::run(&mut command, package, "")?;
-        let took = begun.elapsed();
+        let elapsed = begun.elapsed();
         if output.stdout != expected {
             let problem = format!(
                 "{} bytes came that are not the {} of {name}: {}",
@@ -88,21 +88,21 @@ impl Nfs {
                 expected.len(),
                 String::from_utf8_lossy(&output.stderr).trim()
             );
-            return Err(LabError::Probe { what: "a fetch over NFS", problem });
+            return Err(LabError::Probe { measurement: "a fetch over NFS", problem });
         }
-        Ok(took)
+        Ok(elapsed)
     }
 }
 
 impl Drop for Nfs {
     fn drop(&mut self) {
-        // It has nothing to bring to a disk, and may have ended.
+        // The server has no unsaved data, and may have exited already.
         self.server.kill().ok();
         self.server.wait().ok();
     }
 }
 
-/// NFSv4 alone, which needs no port mapper, without the grace time after a start.
+/// Returns the configuration: only NFSv4 (no port mapper), without a grace period.
 fn configuration(export: &Path, state: &Path) -> String {
     let (export, state) = (export.display(), state.display());
     format!(

@@ -1,4 +1,4 @@
-//! One fetch, and what each of its calls took.
+//! The time of each call of one fetch.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -7,31 +7,31 @@ use std::time::{Duration, Instant};
 
 use wirefs_lab::LabError;
 
-/// Bytes of each read: the source's block.
+/// Bytes of each read: the block size of the source.
 pub(super) const BLOCK_BYTES: usize = 1 << 10;
 
-/// What the calls of one fetch took.
+/// The time of the calls of one fetch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Fetch {
+pub struct FetchTimes {
     /// `open`.
     pub open: Duration,
-    /// All calls of `read`, of 1 KiB each.
+    /// All `read` calls, of 1 KiB each.
     pub read: Duration,
-    /// How many these were.
+    /// The number of `read` calls.
     pub reads: u32,
     /// `close`.
     pub close: Duration,
 }
 
-impl Fetch {
-    /// All of it.
+impl FetchTimes {
+    /// Returns the sum.
     pub fn total(&self) -> Duration {
         self.open + self.read + self.close
     }
 }
 
-/// Fetches a file, and holds its bytes against what they are to be.
-pub(super) fn fetch(path: &Path, expected: &[u8]) -> Result<Fetch, LabError> {
+/// Fetches a file and compares its contents with `expected`.
+pub(super) fn fetch(path: &Path, expected: &[u8]) -> Result<FetchTimes, LabError> {
     let failed = |error| LabError::io(format!("fetch {}", path.display()), error);
     let mut bytes = vec![0; expected.len() + BLOCK_BYTES];
     let begun = Instant::now();
@@ -54,7 +54,7 @@ pub(super) fn fetch(path: &Path, expected: &[u8]) -> Result<Fetch, LabError> {
     if bytes.get(..filled) != Some(expected) {
         let problem =
             format!("{filled} bytes came that are not the {} of {}", expected.len(), path.display());
-        return Err(LabError::Probe { what: "a fetch", problem });
+        return Err(LabError::Probe { measurement: "a fetch", problem });
     }
-    Ok(Fetch { open, read, reads, close })
+    Ok(FetchTimes { open, read, reads, close })
 }

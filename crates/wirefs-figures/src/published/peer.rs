@@ -1,58 +1,62 @@
-//! By what files are written and read.
+//! The compared file systems.
 
-/// A way to the server's directory.
+/// A file system, with its options, that is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Peer {
+pub enum PublishedPeer {
     /// The directory itself, without a network.
     Local,
     /// sshfs with its defaults.
     Sshfs,
-    /// wirefs over TLS, as it is without options.
+    /// wirefs over TLS, without options.
     Wirefs,
-    /// The same without a journal.
-    Waiting,
-    /// Its mode `commit`: `close` waits for the server's disk.
+    /// wirefs without a journal.
+    NoJournal,
+    /// wirefs in mode `commit`: `close` waits for the server's disk.
     Commit,
-    /// Its mode `strict`: each write waits for the server.
+    /// wirefs in mode `strict`: each write waits for the server.
     Strict,
-    /// Its mode `session`: whole files, as AFS has them.
+    /// wirefs in mode `session`: whole files, as in AFS.
     Session,
-    /// wirefs as it is without options but for `--no-prefetch`.
-    Unasked,
+    /// wirefs without prefetching.
+    NoPrefetch,
 }
 
-impl Peer {
-    /// The words for it.
+impl PublishedPeer {
+    /// Returns the name for reports.
     pub fn name(self) -> &'static str {
         match self {
-            Peer::Local => "local",
-            Peer::Sshfs => "sshfs",
-            Peer::Wirefs => "wirefs",
-            Peer::Waiting => "wirefs --no-journal",
-            Peer::Commit => "wirefs --mode commit",
-            Peer::Strict => "wirefs --mode strict",
-            Peer::Session => "wirefs --mode session",
-            Peer::Unasked => "wirefs --no-prefetch",
+            PublishedPeer::Local => "local",
+            PublishedPeer::Sshfs => "sshfs",
+            PublishedPeer::Wirefs => "wirefs",
+            PublishedPeer::NoJournal => "wirefs --no-journal",
+            PublishedPeer::Commit => "wirefs --mode commit",
+            PublishedPeer::Strict => "wirefs --mode strict",
+            PublishedPeer::Session => "wirefs --mode session",
+            PublishedPeer::NoPrefetch => "wirefs --no-prefetch",
         }
     }
 
-    /// What `wirefs mount` is told.
+    /// Returns the options of `wirefs mount`.
     pub(super) fn options(self) -> &'static [&'static str] {
         match self {
-            Peer::Local | Peer::Sshfs | Peer::Wirefs => &[],
-            Peer::Waiting => &["--no-journal"],
-            Peer::Commit => &["--mode", "commit"],
-            Peer::Strict => &["--mode", "strict"],
-            Peer::Session => &["--mode", "session"],
-            Peer::Unasked => &["--no-prefetch"],
+            PublishedPeer::Local | PublishedPeer::Sshfs | PublishedPeer::Wirefs => &[],
+            PublishedPeer::NoJournal => &["--no-journal"],
+            PublishedPeer::Commit => &["--mode", "commit"],
+            PublishedPeer::Strict => &["--mode", "strict"],
+            PublishedPeer::Session => &["--mode", "session"],
+            PublishedPeer::NoPrefetch => &["--no-prefetch"],
         }
     }
 
-    /// Whether its server can be killed and started again under it: what is mounted outlives that.
+    /// Returns whether the mount survives a restart of its server.
     pub(super) fn outlives_servers(self) -> bool {
         match self {
-            Peer::Local | Peer::Sshfs | Peer::Strict | Peer::Session | Peer::Unasked => false,
-            Peer::Wirefs | Peer::Waiting | Peer::Commit => true,
+            PublishedPeer::Local
+            | PublishedPeer::Sshfs
+            | PublishedPeer::Strict
+            | PublishedPeer::Session
+            | PublishedPeer::NoPrefetch => false,
+            PublishedPeer::Wirefs | PublishedPeer::NoJournal | PublishedPeer::Commit => true,
         }
     }
 }

@@ -1,43 +1,43 @@
-//! A picture: lines over a range of sizes, as SVG.
+//! A line plot over file sizes, as SVG.
 
-/// The size of the picture, and the room around the plot, in pixels.
+/// The size of the plot and its margins, in pixels.
 const WIDTH: f64 = 720.0;
 const HEIGHT: f64 = 360.0;
 const LEFT: f64 = 64.0;
 const RIGHT: f64 = 190.0;
 const TOP: f64 = 36.0;
 const BOTTOM: f64 = 48.0;
-/// Lines across.
+/// The number of horizontal grid lines.
 const STEPS: u32 = 4;
-/// One for each line; they differ in brightness too.
-const COLOURS: [&str; 6] = ["#1b6ca8", "#d1495b", "#3c8d5a", "#e09f3e", "#6b4c9a", "#444444"];
+/// One color per line; they also differ in brightness.
+const COLORS: [&str; 6] = ["#1b6ca8", "#d1495b", "#3c8d5a", "#e09f3e", "#6b4c9a", "#444444"];
 
-/// One line of a picture.
+/// One line of a plot.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Series {
-    /// What it is.
+pub(super) struct PlotLine {
+    /// The label.
     pub(super) name: String,
-    /// Where it goes.
+    /// The points, in data coordinates.
     pub(super) points: Vec<(f64, f64)>,
 }
 
-/// What a picture shows.
+/// A plot with a title, an axis label and lines.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Figure {
-    /// What stands above it.
+pub(super) struct SizePlot {
+    /// The text above the plot.
     pub(super) title: String,
-    /// What stands below it.
+    /// The text below the horizontal axis.
     pub(super) across: &'static str,
-    /// Its lines.
-    pub(super) series: Vec<Series>,
+    /// The lines.
+    pub(super) lines: Vec<PlotLine>,
 }
 
-impl Figure {
-    /// The picture as an SVG document.
+impl SizePlot {
+    /// Renders the plot as an SVG document.
     pub(super) fn to_svg(&self) -> String {
-        let all = || self.series.iter().flat_map(|series| series.points.iter());
-        let across = nice(all().map(|(x, _)| *x).fold(0.0, f64::max));
-        let up = nice(all().map(|(_, y)| *y).fold(0.0, f64::max));
+        let all = || self.lines.iter().flat_map(|line| line.points.iter());
+        let across = scale_end(all().map(|(x, _)| *x).fold(0.0, f64::max));
+        let up = scale_end(all().map(|(_, y)| *y).fold(0.0, f64::max));
         let place = |(x, y): (f64, f64)| {
             (LEFT + x / across * (WIDTH - LEFT - RIGHT), HEIGHT - BOTTOM - y / up * (HEIGHT - TOP - BOTTOM))
         };
@@ -58,22 +58,22 @@ impl Figure {
         }
         let (middle, bottom) = place((across / 2.0, 0.0));
         out.push_str(&text(middle, bottom + 38.0, "middle", self.across));
-        for (nth, (series, colour)) in self.series.iter().zip(COLOURS.iter().cycle()).enumerate() {
-            let points: Vec<(f64, f64)> = series.points.iter().map(|point| place(*point)).collect();
+        for (nth, (line, color)) in self.lines.iter().zip(COLORS.iter().cycle()).enumerate() {
+            let points: Vec<(f64, f64)> = line.points.iter().map(|point| place(*point)).collect();
             let path: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
             out.push_str(&format!(
-                "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"/>\n",
+                "<polyline points=\"{}\" fill=\"none\" stroke=\"{color}\" stroke-width=\"2\"/>\n",
                 path.join(" ")
             ));
             for (x, y) in points {
-                out.push_str(&format!("<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\" fill=\"{colour}\"/>\n"));
+                out.push_str(&format!("<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\" fill=\"{color}\"/>\n"));
             }
             let (x, y) = (WIDTH - RIGHT + 16.0, TOP + 18.0 * nth as f64);
             out.push_str(&format!(
-                "<rect x=\"{x}\" y=\"{:.1}\" width=\"12\" height=\"4\" fill=\"{colour}\"/>\n",
+                "<rect x=\"{x}\" y=\"{:.1}\" width=\"12\" height=\"4\" fill=\"{color}\"/>\n",
                 y - 5.0
             ));
-            out.push_str(&text(x + 18.0, y, "start", &series.name));
+            out.push_str(&text(x + 18.0, y, "start", &line.name));
         }
         out.push_str("</svg>\n");
         out
@@ -89,8 +89,8 @@ fn number(value: f64) -> String {
     if value >= 10.0 || value == 0.0 { format!("{value:.0}") } else { format!("{value:.2}") }
 }
 
-/// The end of a scale that has room for this: 1, 2, 4 or 8 times a power of ten.
-fn nice(most: f64) -> f64 {
+/// Returns the end of a scale that includes `most`: 1, 2, 4, 8 or 10 times a power of ten.
+fn scale_end(most: f64) -> f64 {
     let most = most.max(1e-6);
     let ten = 10_f64.powf(most.log10().floor());
     let fits = [1.0, 2.0, 4.0, 8.0, 10.0].into_iter().find(|factor| factor * ten >= most);

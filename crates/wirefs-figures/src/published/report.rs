@@ -1,68 +1,70 @@
-//! The tables and pictures, beside what the sources published.
+//! The tables and plots, with the figures of the sources.
 
 mod by_size;
 mod by_stage;
 
 use std::time::Duration;
 
-use super::figure::{Figure, Series};
-use super::{Crash, Peer, Plan, Samples};
-use wirefs_lab::bench::Section;
+use super::plot::{PlotLine, SizePlot};
+use super::{CrashPoint, PublishedPeer, PublishedPlan, PublishedSamples};
+use wirefs_lab::bench::PageSection;
 
-/// The tables as sections of a page; `conditions` is what one must know to read them.
-pub fn to_sections(plan: &Plan, samples: &Samples, conditions: &str) -> Vec<Section> {
+/// Formats the tables as sections of a page, each below the `conditions`.
+pub fn to_sections(plan: &PublishedPlan, samples: &PublishedSamples, conditions: &str) -> Vec<PageSection> {
     let mut sections = vec![
-        Section {
+        PageSection {
             heading: format!(
                 "A server that is killed while {} in pieces of 1 KiB are written",
                 size(plan.killed)
             ),
-            text: format!("{conditions}\n\n{}", by_stage::killed(plan, samples)),
+            text: format!("{conditions}\n\n{}", by_stage::crashes(plan, samples)),
         },
-        Section {
+        PageSection {
             heading: "Batched against written through".to_owned(),
             text: format!("{conditions}\n\n{}", by_stage::batches(plan, samples)),
         },
     ];
-    sections.extend(plan.rtts.iter().map(|rtt| Section {
+    sections.extend(plan.rtts.iter().map(|rtt| PageSection {
         heading: format!("Open, read, write and close by size, RTT {} ms", rtt.as_millis()),
         text: format!("{conditions}\n\n{}", by_size::tables(plan, samples, *rtt)),
     }));
     sections
 }
 
-/// The pictures: the name of each file, and what is in it.
-pub fn figures(plan: &Plan, samples: &Samples) -> Vec<(String, String)> {
-    let series = |peers: Vec<Peer>, sizes: &[usize], took: &dyn Fn(Peer, usize) -> Option<Duration>| {
-        let points = |peer: Peer| -> Vec<(f64, f64)> {
-            let point = |pieces: &usize| Some((mib(*pieces), took(peer, *pieces)?.as_secs_f64() * 1e3));
+/// Renders the plots; returns the name and the SVG text of each file.
+pub fn plots(plan: &PublishedPlan, samples: &PublishedSamples) -> Vec<(String, String)> {
+    let lines = |peers: Vec<PublishedPeer>,
+                 sizes: &[usize],
+                 elapsed: &dyn Fn(PublishedPeer, usize) -> Option<Duration>| {
+        let points = |peer: PublishedPeer| -> Vec<(f64, f64)> {
+            let point = |pieces: &usize| Some((mib(*pieces), elapsed(peer, *pieces)?.as_secs_f64() * 1e3));
             sizes.iter().filter_map(point).collect()
         };
-        let line = |peer: Peer| Series { name: peer.name().to_owned(), points: points(peer) };
-        peers.into_iter().map(line).collect::<Vec<Series>>()
+        let line = |peer: PublishedPeer| PlotLine { name: peer.name().to_owned(), points: points(peer) };
+        peers.into_iter().map(line).collect::<Vec<PlotLine>>()
     };
-    let wrote = |peer, pieces| by_stage::median_of(samples, peer, pieces, Crash::None);
+    let wrote = |peer, pieces| by_stage::median_of(samples, peer, pieces, CrashPoint::Never);
     let mut all = vec![(
         "batches.svg".to_owned(),
-        Figure {
+        SizePlot {
             title: "Pieces of 1 KiB, fsync and close, milliseconds".to_owned(),
             across: "MiB",
-            series: series(plan.batch_peers(), &plan.batches, &wrote),
+            lines: lines(plan.batch_peers(), &plan.batches, &wrote),
         },
     )];
     for rtt in &plan.rtts {
-        for (name, call) in by_size::SHOWN {
-            let took = |peer, pieces| by_size::median_of(samples, *rtt, peer, pieces, call);
+        for (name, call) in by_size::PLOTTED_CALLS {
+            let elapsed = |peer, pieces| by_size::median_of(samples, *rtt, peer, pieces, call);
             let title = format!("{name}, RTT {} ms, milliseconds", rtt.as_millis());
             let file = format!("{}-{}ms.svg", name.replace(' ', "-"), rtt.as_millis());
-            let series = series(plan.access_peers(), &plan.sizes, &took);
-            all.push((file, Figure { title, across: "MiB", series }));
+            let lines = lines(plan.access_peers(), &plan.sizes, &elapsed);
+            all.push((file, SizePlot { title, across: "MiB", lines }));
         }
     }
-    all.into_iter().map(|(file, figure)| (file, figure.to_svg())).collect()
+    all.into_iter().map(|(file, plot)| (file, plot.to_svg())).collect()
 }
 
-/// The median; of an even count the lower one of the two, which was measured.
+/// Returns the median; for an even count the lower of the two middle values.
 fn median(values: impl Iterator<Item = Duration>) -> Option<Duration> {
     let mut values: Vec<Duration> = values.collect();
     values.sort();
@@ -92,7 +94,7 @@ fn row(first: &str, cells: &[String]) -> String {
     format!("| {first} | {} |\n", cells.join(" | "))
 }
 
-fn names(peers: &[Peer]) -> Vec<String> {
+fn names(peers: &[PublishedPeer]) -> Vec<String> {
     peers.iter().map(|peer| peer.name().to_owned()).collect()
 }
 

@@ -1,4 +1,4 @@
-//! A server and a client, a directory, and all ways to it; the server of wirefs can be killed, and is started again at once.
+//! A server and a client, a directory, and mounts of it by each peer. A killed wirefs server is restarted at once.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -11,112 +11,112 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::batch::now;
-use super::{Peer, Plan};
+use super::{PublishedPeer, PublishedPlan};
 use wirefs_lab::LabError;
 use wirefs_lab::LinkHandle;
 use wirefs_lab::LinkProfile;
 use wirefs_lab::bench;
-use wirefs_lab::bench::mount::{Mount, unmount_command};
-use wirefs_lab::homes::Homes;
+use wirefs_lab::bench::mount::{BenchMount, unmount_command};
+use wirefs_lab::homes::WirefsHomes;
 use wirefs_lab::program;
 use wirefs_lab::sshd::Sshd;
 use wirefs_lab::{Host, Lab, Patch};
 
 const PORT: u16 = 6_440;
 
-/// The wire between the hosts.
-enum Wire {
+/// The network between the hosts.
+enum HostLink {
     Link(LinkHandle),
     Patch(Patch),
 }
 
-/// The order of fields is the order in which they go.
-pub(super) struct Grounds {
+/// The fields are dropped in this order.
+pub(super) struct PublishedTestBed {
     sshd: Option<Sshd>,
-    serving: Option<Serving>,
-    homes: Homes,
+    server_process: Option<RestartableServer>,
+    homes: WirefsHomes,
     wirefs: PathBuf,
-    scratch: Scratch,
-    wire: Wire,
+    scratch: ScratchDirectory,
+    network: HostLink,
     server: Host,
     client: Host,
     _lab: Lab,
 }
 
-/// The directory of everything, gone at the end.
-struct Scratch(PathBuf);
+/// The directory for all files, removed on drop.
+struct ScratchDirectory(PathBuf);
 
-impl Drop for Scratch {
+impl Drop for ScratchDirectory {
     fn drop(&mut self) {
-        // What cannot be removed shows up there.
+        // A directory that cannot be removed stays visible in the temporary directory.
         fs::remove_dir_all(&self.0).ok();
     }
 }
 
-/// A server that takes connections; told to end, and waited for, when it is dropped.
-struct Serving {
+/// A `wirefs serve` process that accepts connections, ended with SIGTERM on drop.
+struct RestartableServer {
     process: Child,
-    /// Closed, what the server says would be an error to it.
-    _said: BufReader<ChildStdout>,
+    /// Kept open: with a closed pipe, writes of the server to standard output would fail.
+    _stdout: BufReader<ChildStdout>,
 }
 
-impl Drop for Serving {
+impl Drop for RestartableServer {
     fn drop(&mut self) {
-        // It may have ended.
+        // The process may have exited already.
         kill_process(Pid::from_child(&self.process), Signal::TERM).ok();
         self.process.wait().ok();
     }
 }
 
-impl Grounds {
-    /// Makes the hosts and starts the servers; without a round-trip time the wire is a plain veth pair.
-    pub(super) fn new(plan: &Plan, rtt: Duration) -> Result<Grounds, LabError> {
+impl PublishedTestBed {
+    /// Creates the hosts and starts the servers; for a round-trip time of zero the hosts share a plain veth pair.
+    pub(super) fn new(plan: &PublishedPlan, rtt: Duration) -> Result<PublishedTestBed, LabError> {
         let failed = |error| LabError::io(format!("make {}", plan.scratch.display()), error);
         for place in ["export", "mount"] {
             fs::create_dir_all(plan.scratch.join(place)).map_err(failed)?;
         }
-        let scratch = Scratch(plan.scratch.clone());
+        let scratch = ScratchDirectory(plan.scratch.clone());
         let lab = Lab::new("published")?;
         let (server, client) = (lab.host("server")?, lab.host("client")?);
-        let wire = match rtt.is_zero() {
-            true => Wire::Patch(lab.patch(&server, &client)?),
-            false => Wire::Link(lab.link(&server, &client, LinkProfile::rtt(rtt))?),
+        let network = match rtt.is_zero() {
+            true => HostLink::Patch(lab.patch(&server, &client)?),
+            false => HostLink::Link(lab.link(&server, &client, LinkProfile::rtt(rtt))?),
         };
-        let homes = Homes::new(&client, &plan.wirefs, &scratch.0.join("wirefs"))?;
-        let mut grounds = Grounds {
+        let homes = WirefsHomes::new(&client, &plan.wirefs, &scratch.0.join("wirefs"))?;
+        let mut test_bed = PublishedTestBed {
             sshd: None,
-            serving: None,
+            server_process: None,
             homes,
             wirefs: plan.wirefs.clone(),
             scratch,
-            wire,
+            network,
             server,
             client,
             _lab: lab,
         };
         if plan.has_sshfs {
-            let state = grounds.scratch.0.join("sshd");
-            grounds.sshd = Some(Sshd::start(&grounds.server, grounds.address(), &state)?);
+            let state = test_bed.scratch.0.join("sshd");
+            test_bed.sshd = Some(Sshd::start(&test_bed.server, test_bed.address(), &state)?);
         }
-        grounds.serving = Some(grounds.serve()?);
-        Ok(grounds)
+        test_bed.server_process = Some(test_bed.serve()?);
+        Ok(test_bed)
     }
 
     fn address(&self) -> Ipv4Addr {
-        match &self.wire {
-            Wire::Link(link) => link.address_a(),
-            Wire::Patch(patch) => patch.address_a,
+        match &self.network {
+            HostLink::Link(link) => link.address_a(),
+            HostLink::Patch(patch) => patch.address_a,
         }
     }
 
-    /// The server's directory.
+    /// Returns the exported directory.
     pub(super) fn export(&self) -> PathBuf {
         self.scratch.0.join("export")
     }
 
-    /// A server that listens.
-    fn serve(&self) -> Result<Serving, LabError> {
-        let mut command = self.homes.at_server(self.server.command(&self.wirefs));
+    /// Starts a server and waits until it listens.
+    fn serve(&self) -> Result<RestartableServer, LabError> {
+        let mut command = self.homes.with_server_home(self.server.command(&self.wirefs));
         command.arg("serve").arg(self.export());
         command.args(["--listen", &format!("tls://{}:{PORT}", self.address())]);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(self.homes.server_log()?);
@@ -126,82 +126,86 @@ impl Grounds {
             process.wait().ok();
             LabError::CommandFailed { command: "wirefs serve".to_owned(), stderr }
         };
-        let Some(said) = process.stdout.take() else {
+        let Some(stdout) = process.stdout.take() else {
             return Err(failed(&mut process, "its output cannot be read".to_owned()));
         };
-        let (mut said, mut line) = (BufReader::new(said), String::new());
-        // It says where it listens once it does.
-        match said.read_line(&mut line) {
-            Ok(1..) => Ok(Serving { process, _said: said }),
+        let (mut stdout, mut line) = (BufReader::new(stdout), String::new());
+        // The server prints its address when it listens.
+        match stdout.read_line(&mut line) {
+            Ok(1..) => Ok(RestartableServer { process, _stdout: stdout }),
             Ok(0) => Err(failed(&mut process, "it ended without listening".to_owned())),
             Err(error) => Err(failed(&mut process, error.to_string())),
         }
     }
 
-    /// The process of the server.
-    pub(super) fn server_process(&self) -> Option<i32> {
-        self.serving.as_ref().map(|serving| Pid::from_child(&serving.process).as_raw_nonzero().get())
+    /// Returns the process id of the server.
+    pub(super) fn server_pid(&self) -> Option<i32> {
+        self.server_process
+            .as_ref()
+            .map(|server_process| Pid::from_child(&server_process.process).as_raw_nonzero().get())
     }
 
-    /// Tells the server to end in order, as [`await_crash`](Self::await_crash) does not expect it.
+    /// Ends the server with SIGTERM, so that a waiting [`await_crash`](Self::await_crash) fails.
     pub(super) fn end(process: Option<i32>) {
         if let Some(process) = process.and_then(Pid::from_raw) {
-            // A stopped one hears it when it goes on.
+            // A stopped process handles SIGTERM only after SIGCONT.
             kill_process(process, Signal::TERM).ok();
             kill_process(process, Signal::CONT).ok();
         }
     }
 
-    /// Waits until the server is killed, and starts it again at once: when it listened again.
+    /// Waits until the server is killed and restarts it at once; returns the time at which it listens again.
     pub(super) fn await_crash(&mut self) -> Result<Duration, LabError> {
-        let Some(mut serving) = self.serving.take() else {
-            return Err(wrong("there is no server to wait for".to_owned()));
+        let Some(mut server_process) = self.server_process.take() else {
+            return Err(measurement_error("there is no server to wait for".to_owned()));
         };
-        let ended = serving.process.wait().map_err(|error| LabError::io("wait for wirefs serve", error))?;
-        self.serving = Some(self.serve()?);
+        let ended =
+            server_process.process.wait().map_err(|error| LabError::io("wait for wirefs serve", error))?;
+        self.server_process = Some(self.serve()?);
         match ended.signal() == Some(Signal::KILL.as_raw()) {
             true => Ok(now()),
-            false => Err(wrong(format!("wirefs serve ended by itself: {ended}"))),
+            false => Err(measurement_error(format!("wirefs serve ended by itself: {ended}"))),
         }
     }
 
-    /// Mounts the directory as this peer does.
-    pub(super) fn mount(&self, peer: Peer) -> Result<Mount, LabError> {
+    /// Mounts the directory with this peer.
+    pub(super) fn mount(&self, peer: PublishedPeer) -> Result<BenchMount, LabError> {
         let at = self.scratch.0.join("mount");
         match (peer, &self.sshd) {
-            (Peer::Local, _) => Ok(Mount::local(&self.export())),
-            (Peer::Sshfs, Some(sshd)) => {
-                let unmount = unmount_command(&self.client, bench::Peer::Sshfs, &self.wirefs, &at);
+            (PublishedPeer::Local, _) => Ok(BenchMount::local(&self.export())),
+            (PublishedPeer::Sshfs, Some(sshd)) => {
+                let unmount = unmount_command(&self.client, bench::BenchPeer::Sshfs, &self.wirefs, &at);
                 let command = sshd.mount_command(&self.client, &self.export(), &at);
-                Mount::by(command, &at, unmount, None)
+                BenchMount::by(command, &at, unmount, None)
             }
-            (Peer::Sshfs, None) => Err(LabError::missing("sshfs", "sshfs")),
+            (PublishedPeer::Sshfs, None) => Err(LabError::missing("sshfs", "sshfs")),
             (_, _) => {
-                let unmount = unmount_command(&self.client, bench::Peer::Wirefs, &self.wirefs, &at);
-                let mut command = self.homes.at_client(self.client.command(&self.wirefs));
-                // What is called cold is to be cold, and a machine that is busy for long is slow and no failure.
+                let unmount = unmount_command(&self.client, bench::BenchPeer::Wirefs, &self.wirefs, &at);
+                let mut command = self.homes.with_client_home(self.client.command(&self.wirefs));
+                // No disk cache, so that cold calls are cold; `--hard`, so that a slow machine is not reported as an
+                // error.
                 command.args(["mount", "--no-cache", "--hard"]).args(peer.options());
                 command.arg(format!("tls://{}:{PORT}/", self.address())).arg(&at);
-                Mount::by(command, &at, self.homes.at_client(unmount), None)
+                BenchMount::by(command, &at, self.homes.with_client_home(unmount), None)
             }
         }
     }
 
-    /// Bytes that the client has sent to the server.
+    /// Returns the number of bytes that the client has sent to the server.
     pub(super) fn sent_bytes(&self) -> Result<u64, LabError> {
-        match &self.wire {
-            Wire::Link(link) => Ok(link.counters().b_to_a.offered_bytes),
-            Wire::Patch(patch) => Ok(self.client.sent(&patch.device)?.bytes),
+        match &self.network {
+            HostLink::Link(link) => Ok(link.counters().b_to_a.offered_bytes),
+            HostLink::Patch(patch) => Ok(self.client.sent(&patch.device)?.bytes),
         }
     }
 }
 
-pub(super) fn wrong(problem: String) -> LabError {
-    LabError::Probe { what: "what was published", problem }
+pub(super) fn measurement_error(problem: String) -> LabError {
+    LabError::Probe { measurement: "a published evaluation", problem }
 }
 
-/// Fails when a program is missing.
-pub(super) fn check_programs(plan: &Plan) -> Result<(), LabError> {
+/// Fails if a required program is missing.
+pub(super) fn check_programs(plan: &PublishedPlan) -> Result<(), LabError> {
     if plan.has_sshfs {
         for (name, package) in
             [("sshfs", "sshfs"), ("sshd", "openssh-server"), ("ssh-keygen", "openssh-client")]
@@ -210,10 +214,10 @@ pub(super) fn check_programs(plan: &Plan) -> Result<(), LabError> {
         }
     }
     program::find("fusermount3", "fuse3")?;
-    is_there(&plan.wirefs)
+    check_built(&plan.wirefs)
 }
 
-fn is_there(wirefs: &Path) -> Result<(), LabError> {
+fn check_built(wirefs: &Path) -> Result<(), LabError> {
     match wirefs.is_file() {
         true => Ok(()),
         false => Err(LabError::MissingProgram {

@@ -1,4 +1,4 @@
-//! Two hosts with two cards, and their nodes.
+//! Two hosts with two network cards, and their nodes.
 
 use std::fs::{self, File};
 use std::io::Read as _;
@@ -7,62 +7,62 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::{Over, Plan, Sample};
+use super::{CardUse, CardsPlan, CardsSample};
 use crate::error::LabError;
-use crate::homes::Homes;
+use crate::homes::WirefsHomes;
 use crate::lab::{Host, Lab, Patch};
 use crate::program;
 use crate::random::Random;
 
-/// The file that is read, and one that tells that the nodes know each other.
+/// The measured file, and a small one that is readable as soon as the nodes know each other.
 const LARGE: &str = "large";
 const SMALL: &str = "small";
-/// The longest that nodes take to know each other.
-const MEET_MAX: Duration = Duration::from_secs(60);
-/// Between two looks whether they do.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// A program reads so much at once, in bytes.
+/// The maximum time until the nodes know each other.
+const START_MAX: Duration = Duration::from_secs(60);
+/// The polling interval for that.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// Bytes of each `read` call.
 const READ_BYTES: usize = 128 << 10;
 
-/// The order of fields is the order in which they go.
-pub(super) struct Pair {
-    homes: Homes,
+/// The fields are dropped in this order.
+pub(super) struct NodePair {
+    homes: WirefsHomes,
     wirefs: PathBuf,
     patches: [Patch; 2],
     server: Host,
     client: Host,
     content: Vec<u8>,
     _lab: Lab,
-    scratch: Scratch,
+    scratch: ScratchDirectory,
 }
 
-/// The directory of everything, gone at the end.
-struct Scratch(PathBuf);
+/// The directory for all files, removed on drop.
+struct ScratchDirectory(PathBuf);
 
-impl Drop for Scratch {
+impl Drop for ScratchDirectory {
     fn drop(&mut self) {
-        // What cannot be removed shows up there.
+        // A directory that cannot be removed stays visible in the temporary directory.
         fs::remove_dir_all(&self.0).ok();
     }
 }
 
-/// Nodes that are told to leave at the end.
-struct Nodes<'a>(&'a Pair);
+/// Running nodes, stopped with `wirefs node down` on drop.
+struct RunningNodes<'a>(&'a NodePair);
 
-impl Drop for Nodes<'_> {
+impl Drop for RunningNodes<'_> {
     fn drop(&mut self) {
         for is_server in [false, true] {
-            // It may have ended.
+            // The node may have ended already.
             self.0.wirefs(is_server).args(["node", "down"]).output().ok();
         }
     }
 }
 
-impl Pair {
-    /// Makes the hosts and the files.
-    pub(super) fn new(plan: &Plan) -> Result<Pair, LabError> {
+impl NodePair {
+    /// Creates the hosts and the files.
+    pub(super) fn new(plan: &CardsPlan) -> Result<NodePair, LabError> {
         program::find("fusermount3", "fuse3")?;
-        let scratch = Scratch(plan.scratch.clone());
+        let scratch = ScratchDirectory(plan.scratch.clone());
         let failed = |error| LabError::io(format!("make {}", plan.scratch.display()), error);
         for place in ["share", "net-server", "net-client"] {
             fs::create_dir_all(plan.scratch.join(place)).map_err(failed)?;
@@ -80,37 +80,37 @@ impl Pair {
             tc.args([&rate_bits.to_string(), "burst", "64kb", "limit", "512kb"]);
             program::run(&mut tc, "iproute2", "")?;
         }
-        let homes = Homes::new(&client, &plan.wirefs, &scratch.0.join("wirefs"))?;
+        let homes = WirefsHomes::new(&client, &plan.wirefs, &scratch.0.join("wirefs"))?;
         let wirefs = plan.wirefs.clone();
-        Ok(Pair { homes, wirefs, patches, server, client, content, _lab: lab, scratch })
+        Ok(NodePair { homes, wirefs, patches, server, client, content, _lab: lab, scratch })
     }
 
     fn wirefs(&self, is_server: bool) -> Command {
         match is_server {
-            true => self.homes.at_server(self.server.command(&self.wirefs)),
-            false => self.homes.at_client(self.client.command(&self.wirefs)),
+            true => self.homes.with_server_home(self.server.command(&self.wirefs)),
+            false => self.homes.with_client_home(self.client.command(&self.wirefs)),
         }
     }
 
-    /// Starts nodes, reads the file, and ends them.
-    pub(super) fn read(&self, over: Over) -> Result<Sample, LabError> {
-        let nodes = self.start(over)?;
+    /// Starts nodes, reads the file, and stops the nodes.
+    pub(super) fn read(&self, card_use: CardUse) -> Result<CardsSample, LabError> {
+        let nodes = self.start(card_use)?;
         let net = self.scratch.0.join("net-client/server");
-        self.meet(&net.join(SMALL))?;
-        let (before, begun) = (self.came()?, Instant::now());
-        let cut_at = if over == Over::BothOneCut { self.content.len() / 4 } else { usize::MAX };
+        self.wait_for_peer(&net.join(SMALL))?;
+        let (before, begun) = (self.received_bytes()?, Instant::now());
+        let cut_at = if card_use == CardUse::BothOneCut { self.content.len() / 4 } else { usize::MAX };
         let cut = self.compare(&net.join(LARGE), cut_at)?;
-        let (span, after) = (begun.elapsed(), self.came()?);
+        let (elapsed, after) = (begun.elapsed(), self.received_bytes()?);
         drop(nodes);
         if cut {
             self.set_second_card("up")?;
         }
         let [first, second] = [0, 1].map(|card| after[card] - before[card]);
-        Ok(Sample { over, span, came: [first, second] })
+        Ok(CardsSample { card_use, elapsed, received_bytes: [first, second] })
     }
 
-    fn start(&self, over: Over) -> Result<Nodes<'_>, LabError> {
-        let nodes = Nodes(self);
+    fn start(&self, card_use: CardUse) -> Result<RunningNodes<'_>, LabError> {
+        let nodes = RunningNodes(self);
         let share = self.scratch.0.join("share");
         for (is_server, name) in [(true, "server"), (false, "client")] {
             let mut command = self.wirefs(is_server);
@@ -119,7 +119,7 @@ impl Pair {
             if is_server {
                 command.arg("--share").arg(&share);
             }
-            let cards = if over == Over::One { 1 } else { 2 };
+            let cards = if card_use == CardUse::One { 1 } else { 2 };
             for patch in self.patches.iter().take(cards) {
                 command.args(["--nic", &patch.device]);
             }
@@ -129,18 +129,18 @@ impl Pair {
     }
 
     /// Waits until the nodes know each other.
-    fn meet(&self, small: &Path) -> Result<(), LabError> {
-        let end = Instant::now() + MEET_MAX;
+    fn wait_for_peer(&self, small: &Path) -> Result<(), LabError> {
+        let end = Instant::now() + START_MAX;
         while let Err(error) = fs::read(small) {
             if Instant::now() > end {
                 return Err(LabError::io(format!("read {}", small.display()), error));
             }
-            thread::sleep(LOOK_EVERY);
+            thread::sleep(POLL_INTERVAL);
         }
         Ok(())
     }
 
-    /// Reads the file and compares it; tells whether it has come to where the second card is cut.
+    /// Reads the file and compares it; returns whether the second card was cut at `cut_at`.
     fn compare(&self, path: &Path, cut_at: usize) -> Result<bool, LabError> {
         let failed = |error| LabError::io(format!("read {}", path.display()), error);
         let mut file = File::open(path).map_err(failed)?;
@@ -157,7 +157,7 @@ impl Pair {
             let expected = self.content.get(at..at + count).filter(|_| count > 0);
             if expected.is_none() || expected != buffer.get(..count) {
                 let problem = format!("it is not what was written, from byte {at} on");
-                return Err(LabError::Probe { what: "the file that was read", problem });
+                return Err(LabError::Probe { measurement: "the file that was read", problem });
             }
             at += count;
         }
@@ -170,8 +170,8 @@ impl Pair {
         program::run(&mut ip, "iproute2", "").map(drop)
     }
 
-    /// What the server has sent over each card.
-    fn came(&self) -> Result<[u64; 2], LabError> {
+    /// Returns the bytes that the server has sent over each card.
+    fn received_bytes(&self) -> Result<[u64; 2], LabError> {
         let [first, second] = &self.patches;
         Ok([self.server.sent(&first.device)?.bytes, self.server.sent(&second.device)?.bytes])
     }

@@ -1,12 +1,12 @@
-//! The two hosts that the verbs make, and how a script learns about them.
+//! The two hosts of the subcommands `link` and `up`, and their shell variables.
 
 use std::path::{Path, PathBuf};
 
 use wirefs_lab::control::ControlSocket;
 use wirefs_lab::{Host, Lab, LabError, LinkHandle, LinkOptions};
 
-/// A server, a client, and the link between them. The order of fields is the order in which they go.
-pub(crate) struct Pair {
+/// A server, a client, and the link between them. The fields are dropped in this order.
+pub(crate) struct HostPair {
     control: Option<(ControlSocket, PathBuf)>,
     /// The link; its first host is the server.
     pub(crate) link: LinkHandle,
@@ -17,9 +17,13 @@ pub(crate) struct Pair {
     _lab: Lab,
 }
 
-impl Pair {
-    /// Makes them.
-    pub(crate) fn new(name: &str, options: &LinkOptions, control: Option<&Path>) -> Result<Pair, LabError> {
+impl HostPair {
+    /// Creates the hosts and the link.
+    pub(crate) fn new(
+        name: &str,
+        options: &LinkOptions,
+        control: Option<&Path>,
+    ) -> Result<HostPair, LabError> {
         let lab = Lab::new(name)?;
         let (server, client) = (lab.host("server")?, lab.host("client")?);
         let link = lab.link(&server, &client, options.profile())?;
@@ -27,10 +31,10 @@ impl Pair {
             Some(path) => Some((ControlSocket::open(path, link.clone())?, path.to_owned())),
             None => None,
         };
-        Ok(Pair { control, link, server, client, _lab: lab })
+        Ok(HostPair { control, link, server, client, _lab: lab })
     }
 
-    /// What a script needs to know, as shell variables.
+    /// Returns the names and addresses as shell variables.
     pub(crate) fn variables(&self) -> Vec<(&'static str, String)> {
         let mut variables = vec![
             ("WIREFS_LAB_SERVER", self.server.name().to_owned()),

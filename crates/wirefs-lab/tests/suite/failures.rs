@@ -1,11 +1,11 @@
-//! What breaks: servers that die, lines that are cut, disks that are full, keys that are wrong. A program gets the right
-//! errno, a person a line that says what to do, and nothing that was acknowledged is lost.
+//! Failures: killed servers, cut links, full disks and wrong keys. Programs get the right errno, users get a helpful
+//! message, and no acknowledged data is lost.
 
+mod current_directory;
 mod cut;
 mod disk;
 mod frozen;
-mod refused;
-mod standing;
+mod rejected;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read as _, Write as _};
@@ -18,9 +18,9 @@ use std::time::Duration;
 use rustix::io::Errno;
 use wirefs_lab::LinkProfile;
 
-use crate::site::{Running, Site, wait_for};
+use crate::site::{ChildGuard, Site, wait_for};
 
-/// Bytes that tell where they belong.
+/// Returns bytes that differ at every offset.
 fn pattern(bytes: usize) -> Vec<u8> {
     (0..bytes as u64 / 8).flat_map(|word| word.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes()).collect()
 }
@@ -30,12 +30,12 @@ fn errno(error: &std::io::Error) -> Option<Errno> {
 }
 
 #[test]
-fn a_reader_whose_server_is_killed_gets_the_data_or_an_error_and_never_wrong_bytes() {
+fn reader_of_a_killed_server_gets_data_or_an_error_but_no_wrong_bytes() {
     const BYTES: usize = 24 << 20;
     let site = Site::unix("killed");
     let expected = pattern(BYTES);
     fs::write(site.export().join("f"), &expected).unwrap();
-    // A small memory, so that all is read from the server each time.
+    // A small cache, so that each read goes to the server.
     let mount = site.mount("mnt", &["--deadline", "3s", "--cache", "1M"]);
     let read = |path: &Path| -> Result<u64, std::io::Error> {
         let mut file = File::open(path)?;
@@ -60,7 +60,7 @@ fn a_reader_whose_server_is_killed_gets_the_data_or_an_error_and_never_wrong_byt
             site.start_server();
         }
         for result in readers.into_iter().flat_map(|reader| reader.join().unwrap()) {
-            // What it does not get whole, it gets an error for.
+            // An incomplete read must return an error.
             assert!(
                 result.as_ref().is_err() || result.as_ref().is_ok_and(|&count| count == BYTES as u64),
                 "{result:?}"
@@ -69,13 +69,13 @@ fn a_reader_whose_server_is_killed_gets_the_data_or_an_error_and_never_wrong_byt
     });
     wait_for("the mount to work again", || read(&mount.join("f")).is_ok_and(|count| count == BYTES as u64));
     wait_for("changes to work again", || fs::write(mount.join("g"), "new").is_ok());
-    // The mount may be alone again by then, and ahead of its server.
+    // The mount may be the sole client again by then, and answer before its server has the change.
     let arrived = || fs::read_to_string(site.export().join("g")).is_ok_and(|text| text == "new");
     wait_for("it to be at the server", arrived);
 }
 
 #[test]
-fn what_fsync_acknowledged_is_there_after_the_server_was_killed() {
+fn fsynced_data_survives_a_killed_server() {
     let site = Site::unix("acknowledged");
     let mount = site.mount("mnt", &["--deadline", "3s"]);
     let contents = pattern(3 << 20);
@@ -94,7 +94,7 @@ fn what_fsync_acknowledged_is_there_after_the_server_was_killed() {
 }
 
 #[test]
-fn a_copy_through_a_line_that_is_cut_and_healed_is_whole() {
+fn copy_over_a_link_that_was_cut_is_complete() {
     let site = Site::tls(
         "cut-copy",
         LinkProfile::rtt(Duration::from_millis(4)).with(|lane| lane.rate_bits = Some(80_000_000)),
@@ -103,7 +103,7 @@ fn a_copy_through_a_line_that_is_cut_and_healed_is_whole() {
     let contents = pattern(12 << 20);
     fs::write(site.path("local/up"), &contents).unwrap();
     fs::write(site.export().join("down"), &contents).unwrap();
-    let copy = |from: &Path, to: &Path| Running(Command::new("cp").arg(from).arg(to).spawn().unwrap());
+    let copy = |from: &Path, to: &Path| ChildGuard(Command::new("cp").arg(from).arg(to).spawn().unwrap());
     let mut copies = [
         copy(&site.path("local/up"), &mount.join("up")),
         copy(&mount.join("down"), &site.path("local/down")),
@@ -127,7 +127,7 @@ fn a_copy_through_a_line_that_is_cut_and_healed_is_whole() {
 }
 
 #[test]
-fn callers_of_a_server_that_is_gone_for_good_get_an_error_and_the_mount_goes_by_force() {
+fn calls_to_a_dead_server_fail_and_the_mount_can_be_forced_off() {
     let site = Site::tls("gone", LinkProfile::default());
     fs::write(site.export().join("f"), pattern(1 << 20)).unwrap();
     fs::write(site.export().join("unread"), pattern(1 << 20)).unwrap();
@@ -135,9 +135,9 @@ fn callers_of_a_server_that_is_gone_for_good_get_an_error_and_the_mount_goes_by_
     let open = OpenOptions::new().read(true).write(true).open(mount.join("f")).unwrap();
     site.link().cut();
     let mut piece = [0; 4_096];
-    // One after the other would each wait for the deadline.
+    // In parallel, because each call waits for the deadline.
     let errors = thread::scope(|scope| {
-        // Which names there are came along with the mount, and is believed for as long as its lease lasts.
+        // The names came with the mount and stay valid for the lease term, so hard_link fails only at the server.
         let link = scope.spawn(|| fs::hard_link(mount.join("unread"), mount.join("link")).unwrap_err());
         let read = scope.spawn(|| fs::read(mount.join("unread")).unwrap_err());
         let make = scope.spawn(|| fs::create_dir(mount.join("d")).unwrap_err());
@@ -159,31 +159,31 @@ fn callers_of_a_server_that_is_gone_for_good_get_an_error_and_the_mount_goes_by_
     );
 }
 
-/// Programs that wait for a server that says nothing, on a mount without a journal: with one, some of them have no reason to.
-fn blocked(mount: &Path) -> Vec<Running> {
-    // None that only looks: what the mount had heard of before is believed for as long as its lease lasts.
+/// Starts programs that block on an unreachable server; the mount has no journal, with which some would not block.
+fn blocked(mount: &Path) -> Vec<ChildGuard> {
+    // Only calls that need the server: cached attributes stay valid for the lease term.
     let file = mount.join("f");
     let start = |words: &&[&str]| {
         let [program, options @ ..] = *words else { panic!("a program") };
         let mut command = Command::new(program);
         command.args(options).arg(&file).stdout(Stdio::null()).stderr(Stdio::null());
-        Running(command.spawn().unwrap())
+        ChildGuard(command.spawn().unwrap())
     };
     let all: [&[&str]; 4] = [&["cat"], &["touch"], &["rm"], &["chmod", "600"]];
-    let programs: Vec<Running> = all.iter().map(start).collect();
+    let programs: Vec<ChildGuard> = all.iter().map(start).collect();
     for program in &programs {
-        let about = |what: &str| fs::read_to_string(format!("/proc/{}/{what}", program.0.id())).unwrap();
-        // The first waits for the answer, the others deeper in the kernel for the first.
-        let is_deep = || about("stat").rsplit(')').next().is_some_and(|rest| rest.starts_with(" D"));
+        let proc_file = |name: &str| fs::read_to_string(format!("/proc/{}/{name}", program.0.id())).unwrap();
+        // The first waits for the reply; the others wait in the kernel for a lock that the first holds.
+        let is_deep = || proc_file("stat").rsplit(')').next().is_some_and(|rest| rest.starts_with(" D"));
         wait_for("the program to wait for the mount", || {
-            about("wchan") == "request_wait_answer" || is_deep()
+            proc_file("wchan") == "request_wait_answer" || is_deep()
         });
     }
     programs
 }
 
 #[test]
-fn callers_blocked_by_a_silent_server_can_be_killed() {
+fn programs_blocked_by_a_silent_server_can_be_killed() {
     let site = Site::tls("blocked", LinkProfile::default());
     fs::write(site.export().join("f"), pattern(1 << 20)).unwrap();
     let mount = site.mount("mnt", &["--no-journal", "--deadline", "3s"]);
@@ -198,7 +198,7 @@ fn callers_blocked_by_a_silent_server_can_be_killed() {
 }
 
 #[test]
-fn callers_that_would_wait_for_ever_are_freed_by_a_forced_unmount() {
+fn forced_unmount_releases_blocked_programs() {
     let site = Site::tls("hard", LinkProfile::default());
     fs::write(site.export().join("f"), pattern(1 << 20)).unwrap();
     let mount = site.mount("mnt", &["--no-journal", "--hard"]);
@@ -214,7 +214,7 @@ fn callers_that_would_wait_for_ever_are_freed_by_a_forced_unmount() {
 }
 
 #[test]
-fn one_client_s_trouble_is_not_the_other_s() {
+fn killed_mount_does_not_affect_another() {
     let site = Site::tls("other", LinkProfile::default());
     let mounts = ["a", "b"].map(|name| site.mount(name, &["--deadline", "3s"]));
     fs::write(mounts[0].join("f"), "from a").unwrap();

@@ -1,4 +1,4 @@
-//! Two hosts, a link, and datagrams that carry a number.
+//! Two hosts with a link, and numbered datagrams.
 //!
 //! ```text
 //! server 10.99.1.1 ── link ── 10.99.1.2 client
@@ -9,21 +9,21 @@ use std::time::Duration;
 
 use wirefs_lab::{Host, Lab, LinkHandle, LinkProfile};
 
-/// Bounds every wait of a test; only a failing test waits this long.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+/// The timeout of every wait; only a failing test reaches it.
+pub(crate) const WAIT_MAX: Duration = Duration::from_secs(30);
 
-pub(crate) struct World {
+pub(crate) struct LinkedHosts {
     pub(crate) link: LinkHandle,
     pub(crate) server: Host,
     pub(crate) client: Host,
     pub(crate) lab: Lab,
 }
 
-pub(crate) fn world(name: &str, profile: LinkProfile) -> World {
+pub(crate) fn linked_hosts(name: &str, profile: LinkProfile) -> LinkedHosts {
     let lab = Lab::new(name).unwrap();
     let (server, client) = (lab.host("server").unwrap(), lab.host("client").unwrap());
     let link = lab.link(&server, &client, profile).unwrap();
-    World { link, server, client, lab }
+    LinkedHosts { link, server, client, lab }
 }
 
 /// Connected datagram sockets, one on each host.
@@ -32,7 +32,7 @@ pub(crate) struct Datagrams {
     pub(crate) client: UdpSocket,
 }
 
-impl World {
+impl LinkedHosts {
     pub(crate) fn datagrams(&self) -> Datagrams {
         let bind = |host: &Host, address| host.run(|| UdpSocket::bind((address, 0))).unwrap().unwrap();
         let server = bind(&self.server, self.link.address_a());
@@ -40,20 +40,20 @@ impl World {
         server.connect(client.local_addr().unwrap()).unwrap();
         client.connect(server.local_addr().unwrap()).unwrap();
         for socket in [&server, &client] {
-            socket.set_read_timeout(Some(PATIENCE)).unwrap();
+            socket.set_read_timeout(Some(WAIT_MAX)).unwrap();
         }
         Datagrams { server, client }
     }
 }
 
 impl Datagrams {
-    /// Sends numbers from client to server, each after the fate of the one before it is known; gives those that
-    /// arrived.
-    pub(crate) fn send_up(&self, link: &LinkHandle, numbers: std::ops::Range<u32>) -> Vec<u32> {
-        numbers.filter_map(|number| self.send_one_up(link, number)).collect()
+    /// Sends numbers from client to server one by one, each after the counters show the fate of the previous one;
+    /// returns the delivered numbers.
+    pub(crate) fn send_to_server(&self, link: &LinkHandle, numbers: std::ops::Range<u32>) -> Vec<u32> {
+        numbers.filter_map(|number| self.send_one_to_server(link, number)).collect()
     }
 
-    fn send_one_up(&self, link: &LinkHandle, number: u32) -> Option<u32> {
+    fn send_one_to_server(&self, link: &LinkHandle, number: u32) -> Option<u32> {
         let before = link.counters().b_to_a;
         let since = || link.counters().b_to_a.since(&before);
         self.client.send(&number.to_le_bytes()).unwrap();
@@ -61,19 +61,19 @@ impl Datagrams {
             let counted = since();
             counted.delivered_frames + counted.dropped_by_loss + counted.dropped_by_cut > 0
         });
-        let mut arrived = [0; 4];
+        let mut received = [0; 4];
         (since().delivered_frames > 0).then(|| {
-            self.server.recv(&mut arrived).unwrap();
-            u32::from_le_bytes(arrived)
+            self.server.recv(&mut received).unwrap();
+            u32::from_le_bytes(received)
         })
     }
 }
 
-/// Waits for a condition, and fails when it does not come.
+/// Waits for a condition; panics after a timeout.
 pub(crate) fn wait_until(condition: impl Fn() -> bool) {
-    let end = std::time::Instant::now() + PATIENCE;
+    let end = std::time::Instant::now() + WAIT_MAX;
     while !condition() {
-        assert!(std::time::Instant::now() < end, "what the test waits for does not come");
+        assert!(std::time::Instant::now() < end, "timeout");
         std::thread::yield_now();
     }
 }

@@ -62,7 +62,7 @@ impl TreeComparison<'_> {
         let is_not_exclusive = touched.1.iter().any(|touched| touched.name.is_some() && !touched.exclusive);
         if !unannounced.is_empty() || is_not_exclusive || (succeeded && !unnecessary.is_empty()) {
             let operation = format!(
-                "what {request:?} touches (unannounced {unannounced:?}, unnecessary {unnecessary:?})"
+                "touches of {request:?} (unannounced {unannounced:?}, unnecessary {unnecessary:?})"
             );
             return Err(self.mismatch(operation, format!("{changed:?}"), format!("{:?}", touched.1)));
         }

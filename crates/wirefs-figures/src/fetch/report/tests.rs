@@ -1,32 +1,37 @@
 use super::*;
 
-fn plan(loads: &[u64]) -> Plan {
-    Plan {
+fn plan(loads: &[u64]) -> FetchPlan {
+    FetchPlan {
         rate_bits: 10_000_000,
         rtt: Duration::ZERO,
         runs: 3,
         loads: loads.to_vec(),
         sizes: 2,
-        peers: vec![Peer::Sshfs, Peer::EtherBoth],
-        absent: Vec::new(),
+        peers: vec![FetchPeer::Sshfs, FetchPeer::EtherTwoCards],
+        missing: Vec::new(),
         wirefs: Default::default(),
         scratch: Default::default(),
         stop: Default::default(),
     }
 }
 
-fn sample(load: u64, size: usize, peer: Peer, read_ms: u64) -> Sample {
+fn sample(load: u64, size: usize, peer: FetchPeer, read_ms: u64) -> FetchSample {
     let (open, close) = (Duration::from_millis(2), Duration::from_millis(1));
-    Sample { load, size, peer, fetch: Fetch { open, read: Duration::from_millis(read_ms), reads: 10, close } }
+    FetchSample {
+        load,
+        size,
+        peer,
+        fetch: FetchTimes { open, read: Duration::from_millis(read_ms), reads: 10, close },
+    }
 }
 
 #[test]
-fn medians_stand_beside_what_the_source_published() {
+fn tables_show_medians_and_the_source() {
     let mut samples = Vec::new();
     for load in [0, 20] {
         for read_ms in [47, 20, 97] {
-            samples.push(sample(load, 0, Peer::Sshfs, read_ms));
-            samples.push(sample(load, 0, Peer::EtherBoth, read_ms / 2));
+            samples.push(sample(load, 0, FetchPeer::Sshfs, read_ms));
+            samples.push(sample(load, 0, FetchPeer::EtherTwoCards, read_ms / 2));
         }
     }
     let section = to_section(&plan(&[0, 20]), &samples, "conditions");
@@ -44,9 +49,9 @@ fn medians_stand_beside_what_the_source_published() {
 }
 
 #[test]
-fn a_peer_whose_programs_are_not_here_has_a_column_that_says_so() {
-    let plan = Plan { absent: vec![Peer::Nfs], ..plan(&[0]) };
-    let section = to_section(&plan, &[sample(0, 0, Peer::Sshfs, 47)], "conditions");
+fn missing_peer_has_a_column_that_says_not_installed() {
+    let plan = FetchPlan { missing: vec![FetchPeer::Nfs], ..plan(&[0]) };
+    let section = to_section(&plan, &[sample(0, 0, FetchPeer::Sshfs, 47)], "conditions");
     for row in [
         "| file | NFSv4, reads alone | sshfs | wirefs, ether, two cards |",
         "| 10 K | not installed | 50.0 | – |",
@@ -54,5 +59,5 @@ fn a_peer_whose_programs_are_not_here_has_a_column_that_says_so() {
     ] {
         assert!(section.text.contains(row), "{row} is not in:\n{}", section.text);
     }
-    assert_eq!(Peer::Nfs.remedy(), "apt-get install nfs-ganesha nfs-ganesha-vfs libnfs-utils");
+    assert_eq!(FetchPeer::Nfs.install_command(), "apt-get install nfs-ganesha nfs-ganesha-vfs libnfs-utils");
 }

@@ -1,10 +1,10 @@
 use super::*;
-use crate::published::{Access, Calls, Visit, Writing};
+use crate::published::{AccessSample, BatchSample, CallTimes, DirectoryVisit};
 
 const MS: Duration = Duration::from_millis(1);
 
-fn plan() -> Plan {
-    Plan {
+fn plan() -> PublishedPlan {
+    PublishedPlan {
         runs: 3,
         killed: 10_240,
         batches: vec![1024, 5120],
@@ -18,30 +18,30 @@ fn plan() -> Plan {
     }
 }
 
-fn writing(peer: Peer, pieces: usize, crash: Crash, took: u32, restart: u32) -> Writing {
-    Writing { peer, pieces, crash, took: MS * took, restart: MS * restart, sent_bytes: 21 << 19 }
+fn writing(peer: PublishedPeer, pieces: usize, crash: CrashPoint, elapsed: u32, restart: u32) -> BatchSample {
+    BatchSample { peer, pieces, crash, elapsed: MS * elapsed, restart: MS * restart, sent_bytes: 21 << 19 }
 }
 
-fn text_of(samples: &Samples) -> String {
+fn text_of(samples: &PublishedSamples) -> String {
     let sections = to_sections(&plan(), samples, "conditions");
     sections.iter().map(|section| section.to_string()).collect()
 }
 
-fn has(text: &str, rows: &[&str]) {
+fn assert_contains(text: &str, rows: &[&str]) {
     for row in rows {
         assert!(text.contains(row), "{row} is not in:\n{text}");
     }
 }
 
 #[test]
-fn what_a_crash_costs_beyond_the_restart_stands_beside_what_the_source_published() {
-    let mut samples = Samples::default();
-    for took in [210, 200, 190] {
-        samples.writings.push(writing(Peer::Wirefs, 10_240, Crash::None, took, 0));
-        samples.writings.push(writing(Peer::Wirefs, 10_240, Crash::Commit, took + 50, 30));
-        samples.writings.push(writing(Peer::Wirefs, 10_240, Crash::Writes, took + 80, 20));
+fn crash_table_shows_the_overhead_without_the_restart_and_the_source() {
+    let mut samples = PublishedSamples::default();
+    for elapsed in [210, 200, 190] {
+        samples.batches.push(writing(PublishedPeer::Wirefs, 10_240, CrashPoint::Never, elapsed, 0));
+        samples.batches.push(writing(PublishedPeer::Wirefs, 10_240, CrashPoint::Commit, elapsed + 50, 30));
+        samples.batches.push(writing(PublishedPeer::Wirefs, 10_240, CrashPoint::Writes, elapsed + 80, 20));
     }
-    has(
+    assert_contains(
         &text_of(&samples),
         &[
             "### A server that is killed while 10 MiB in pieces of 1 KiB are written",
@@ -54,25 +54,31 @@ fn what_a_crash_costs_beyond_the_restart_stands_beside_what_the_source_published
 }
 
 #[test]
-fn batches_stand_beside_what_is_written_through() {
-    let mut samples = Samples::default();
-    samples.writings.push(writing(Peer::Wirefs, 1024, Crash::None, 20, 0));
-    samples.writings.push(writing(Peer::Strict, 1024, Crash::None, 70, 0));
-    has(&text_of(&samples), &["| 1 MiB | – | 20.0 | – | 70.0 | 3.50 |"]);
-    let figures = figures(&plan(), &samples);
-    let names: Vec<&str> = figures.iter().map(|(name, _)| name.as_str()).collect();
+fn batch_table_compares_with_write_through() {
+    let mut samples = PublishedSamples::default();
+    samples.batches.push(writing(PublishedPeer::Wirefs, 1024, CrashPoint::Never, 20, 0));
+    samples.batches.push(writing(PublishedPeer::Strict, 1024, CrashPoint::Never, 70, 0));
+    assert_contains(&text_of(&samples), &["| 1 MiB | – | 20.0 | – | 70.0 | 3.50 |"]);
+    let plots = plots(&plan(), &samples);
+    let names: Vec<&str> = plots.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["batches.svg", "first-open-and-read-0ms.svg", "close-0ms.svg"]);
 }
 
 #[test]
-fn calls_rates_and_visits_stand_beside_what_the_source_published() {
-    let mut samples = Samples::default();
-    let (rtt, peer) = (Duration::ZERO, Peer::Wirefs);
-    let calls = Calls { open_cold: MS, close: MS * 2, write: MS * 10, read_warm: MS * 5, ..Calls::default() };
-    samples.accesses.push(Access { rtt, peer, pieces: 1024, calls });
-    samples.visits.push(Visit { rtt, peer, opens: MS * 40, whole: MS * 60 });
-    samples.visits.push(Visit { rtt, peer: Peer::Unasked, opens: MS * 400, whole: MS * 600 });
-    has(
+fn access_tables_show_calls_rates_visits_and_the_source() {
+    let mut samples = PublishedSamples::default();
+    let (rtt, peer) = (Duration::ZERO, PublishedPeer::Wirefs);
+    let calls =
+        CallTimes { open_cold: MS, close: MS * 2, write: MS * 10, read_warm: MS * 5, ..CallTimes::default() };
+    samples.accesses.push(AccessSample { rtt, peer, pieces: 1024, calls });
+    samples.visits.push(DirectoryVisit { rtt, peer, opens: MS * 40, total: MS * 60 });
+    samples.visits.push(DirectoryVisit {
+        rtt,
+        peer: PublishedPeer::NoPrefetch,
+        opens: MS * 400,
+        total: MS * 600,
+    });
+    assert_contains(
         &text_of(&samples),
         &[
             "| open, cold, 1 MiB | – | 1.00 | – | – |",

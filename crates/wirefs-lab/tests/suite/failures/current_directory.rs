@@ -1,4 +1,4 @@
-//! A shell stands in a mount while the server is away.
+//! A shell whose current directory is in a mount, while the server is down.
 
 use std::fs;
 use std::io::Write as _;
@@ -11,13 +11,13 @@ const USER: u32 = 1;
 
 // S-129
 #[test]
-fn a_shell_keeps_its_directory_while_its_server_is_away() {
-    // Where the kernel asks nothing about the directories on the way, it asks for their names.
+fn shell_keeps_its_current_directory_while_the_server_is_down() {
+    // As an ordinary user: the kernel skips permission calls on parent directories and looks up their names.
     let site = Site::unix_of_user("standing", USER);
     let here = site.export().join("here");
     fs::create_dir(&here).unwrap();
     fs::write(here.join("file"), "text").unwrap();
-    // Names are asked for again after a second.
+    // Names expire after a second.
     let mount = site.mount("mnt", &["--mode", "window", "--deadline", "1s"]);
     let (here, mut command) = (mount.join("here"), site.command("sh"));
     command.args(["-c", "cd \"$0\"; while read go; do readlink /proc/self/cwd; done; cat file"]).arg(&here);
@@ -30,14 +30,14 @@ fn a_shell_keeps_its_directory_while_its_server_is_away() {
     });
     site.kill_server();
     wait_for("the mount to say so", || {
-        let looked = site.command("stat").arg(&here).output().unwrap();
-        String::from_utf8_lossy(&looked.stderr).contains("Host is down")
+        let output = site.command("stat").arg(&here).output().unwrap();
+        String::from_utf8_lossy(&output.stderr).contains("Host is down")
     });
     rounds.write_all(b"go\n").unwrap();
     site.start_server();
     wait_for("the server to be back", || site.command("stat").arg(&here).output().unwrap().status.success());
     rounds.write_all(b"go\n").unwrap();
     drop(rounds);
-    let said = String::from_utf8(shell.wait_with_output().unwrap().stdout).unwrap();
-    assert_eq!(said, format!("{0}\n{0}\ntext", here.display()));
+    let stdout = String::from_utf8(shell.wait_with_output().unwrap().stdout).unwrap();
+    assert_eq!(stdout, format!("{0}\n{0}\ntext", here.display()));
 }

@@ -1,4 +1,4 @@
-//! Changes that are under way when the line is cut for so long that the connection is given up.
+//! Changes in flight while a link is cut for so long that the connection is closed.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
@@ -13,7 +13,7 @@ use crate::site::{Site, wait_for};
 
 const PROGRAMS: usize = 6;
 
-/// Changes that fail when they are done twice, and what they leave.
+/// Changes that fail if they are applied twice; later checks depend on their results.
 fn round(dir: &Path, number: usize) -> io::Result<()> {
     let at = |name: &str| dir.join(format!("{name}{number}"));
     fs::create_dir(at("dir"))?;
@@ -31,27 +31,27 @@ fn round(dir: &Path, number: usize) -> io::Result<()> {
     Ok(())
 }
 
-/// Ends the programs, also where the test fails.
-struct Over<'a>(&'a AtomicBool);
+/// Stops the programs on drop, also after a panic.
+struct StopOnDrop<'a>(&'a AtomicBool);
 
-impl Drop for Over<'_> {
+impl Drop for StopOnDrop<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
 }
 
 #[test]
-fn programs_see_nothing_of_connections_that_are_lost_and_made_again() {
+fn programs_do_not_notice_lost_and_restored_connections() {
     let site = Site::tls("cuts", LinkProfile::rtt(Duration::from_millis(10)));
     let mount = site.mount("mnt", &["--deadline", "120s"]);
-    let (over, rounds) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let (is_over, rounds) = (AtomicBool::new(false), AtomicUsize::new(0));
     let status = || site.wirefs(&["status", mount.to_str().unwrap(), "--json"]).succeeds();
     let is_connected = || status().contains("\"connected\": true") || status().contains("\"connected\":true");
     let program = |index: usize| -> usize {
         let dir = mount.join(format!("program{index}"));
         fs::create_dir(&dir).unwrap();
         let mut number = 0;
-        while !over.load(Ordering::Relaxed) {
+        while !is_over.load(Ordering::Relaxed) {
             round(&dir, number).unwrap_or_else(|error| panic!("round {number} of {index}: {error}"));
             number += 1;
             rounds.fetch_add(1, Ordering::Relaxed);
@@ -60,7 +60,7 @@ fn programs_see_nothing_of_connections_that_are_lost_and_made_again() {
     };
     let program = &program;
     let done: Vec<usize> = thread::scope(|scope| {
-        let over = Over(&over);
+        let stop = StopOnDrop(&is_over);
         let programs: Vec<_> = (0..PROGRAMS).map(|index| scope.spawn(move || program(index))).collect();
         for cut in 1..=2 {
             let before = rounds.load(Ordering::Relaxed);
@@ -73,10 +73,10 @@ fn programs_see_nothing_of_connections_that_are_lost_and_made_again() {
         }
         let before = rounds.load(Ordering::Relaxed);
         wait_for("the programs to go on", || rounds.load(Ordering::Relaxed) > before + 2 * PROGRAMS);
-        drop(over);
+        drop(stop);
         programs.into_iter().map(|program| program.join().unwrap()).collect()
     });
-    // A mount that is ahead sends the last changes behind their answers.
+    // The mount may answer changes before the server has them.
     site.wirefs(&["sync", mount.to_str().unwrap()]).succeeds();
     for (index, rounds) in done.into_iter().enumerate() {
         let dir = site.export().join(format!("program{index}"));

@@ -1,4 +1,4 @@
-//! A server whose disk is full.
+//! A server with a full disk.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -8,32 +8,33 @@ use std::process::Command;
 use rustix::io::Errno;
 
 use super::{errno, pattern};
-use crate::site::{Ran, Site};
+use crate::site::{ProgramResult, Site};
 
 const DISK_BYTES: usize = 4 << 20;
 
-/// A small file system of its own.
-struct SmallDisk(PathBuf);
+/// A small tmpfs, unmounted on drop.
+struct TmpfsDisk(PathBuf);
 
-impl SmallDisk {
-    fn mount(at: &Path) -> SmallDisk {
+impl TmpfsDisk {
+    fn mount(at: &Path) -> TmpfsDisk {
         fs::create_dir_all(at).unwrap();
         let size = format!("size={DISK_BYTES}");
-        Ran::of(Command::new("mount").args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(at)).succeeds();
-        SmallDisk(at.to_owned())
+        ProgramResult::of(Command::new("mount").args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(at))
+            .succeeds();
+        TmpfsDisk(at.to_owned())
     }
 }
 
-impl Drop for SmallDisk {
+impl Drop for TmpfsDisk {
     fn drop(&mut self) {
         Command::new("umount").arg("--lazy").arg(&self.0).status().ok();
     }
 }
 
-/// Fills the disk through one mount; what was synced before is there, and what was not was told.
-fn fills(mode: &str) {
+/// Fills the disk through a mount. Data synced before remains; the failed write reports the error.
+fn fill_disk(mode: &str) {
     let mut site = Site::unix("full");
-    let disk = SmallDisk::mount(&site.path("disk"));
+    let disk = TmpfsDisk::mount(&site.path("disk"));
     site.kill_server();
     site.set_export(&site.path("disk"));
     site.start_server();
@@ -45,14 +46,14 @@ fn fills(mode: &str) {
     drop(file);
 
     let mut file = File::create(mount.join("too-much")).unwrap();
-    let told = file.write_all(&pattern(DISK_BYTES)).and_then(|()| file.sync_all()).unwrap_err();
-    assert_eq!(errno(&told), Some(Errno::NOSPC));
+    let error = file.write_all(&pattern(DISK_BYTES)).and_then(|()| file.sync_all()).unwrap_err();
+    assert_eq!(errno(&error), Some(Errno::NOSPC));
     drop(file);
     assert!(fs::read(site.path("disk/kept")).unwrap() == kept);
     assert!(fs::read(mount.join("kept")).unwrap() == kept);
 
-    // Who only closes is told as well: cp and tar rely on it.
-    let copy = Ran::of(site.command("cp").arg(mount.join("kept")).arg(mount.join("again")));
+    // `close` reports the error too; cp and tar depend on that.
+    let copy = ProgramResult::of(site.command("cp").arg(mount.join("kept")).arg(mount.join("again")));
     assert_ne!(copy.code, Some(0), "{copy:?}");
     assert!(copy.stderr.contains("No space left"), "{copy:?}");
 
@@ -66,11 +67,11 @@ fn fills(mode: &str) {
 }
 
 #[test]
-fn a_full_disk_is_told_with_a_window() {
-    fills("window");
+fn full_disk_is_reported_with_a_window() {
+    fill_disk("window");
 }
 
 #[test]
-fn a_full_disk_is_told_in_a_strict_mount() {
-    fills("strict");
+fn full_disk_is_reported_in_a_strict_mount() {
+    fill_disk("strict");
 }

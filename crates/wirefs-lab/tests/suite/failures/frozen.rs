@@ -1,4 +1,4 @@
-//! A machine that suspends: programs that use a mount, and the process that serves it, are frozen and go on.
+//! Suspend of a machine: programs that use a mount, and its process, are frozen and thawed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,20 +7,20 @@ use rustix::process::Pid;
 
 use crate::site::{Site, wait_for};
 
-/// How often all are frozen.
+/// The number of freezes.
 const ROUNDS: usize = 20;
 
-/// Processes that are frozen together.
-struct Group(PathBuf);
+/// A control group whose processes are frozen together.
+struct FrozenGroup(PathBuf);
 
-impl Group {
-    fn new(name: &str) -> Group {
+impl FrozenGroup {
+    fn new(name: &str) -> FrozenGroup {
         let mut roots = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"].map(Path::new).into_iter();
         let root = roots.find(|root| root.join("cgroup.controllers").exists());
         let root = root.expect("control groups of version 2: mount -t cgroup2 none /sys/fs/cgroup/unified");
         let dir = root.join(format!("wirefs-{name}-{}", std::process::id()));
         fs::create_dir(&dir).unwrap();
-        Group(dir)
+        FrozenGroup(dir)
     }
 
     fn add(&self, process: Pid) {
@@ -29,36 +29,36 @@ impl Group {
 
     fn freeze(&self) {
         fs::write(self.0.join("cgroup.freeze"), "1").unwrap();
-        wait_for("all to be frozen", || self.says("frozen 1"));
+        wait_for("all to be frozen", || self.has_event("frozen 1"));
     }
 
     fn thaw(&self) {
         fs::write(self.0.join("cgroup.freeze"), "0").unwrap();
     }
 
-    fn says(&self, line: &str) -> bool {
+    fn has_event(&self, line: &str) -> bool {
         fs::read_to_string(self.0.join("cgroup.events")).unwrap().lines().any(|known| known == line)
     }
 }
 
-impl Drop for Group {
+impl Drop for FrozenGroup {
     fn drop(&mut self) {
         self.thaw();
         if !std::thread::panicking() {
-            wait_for("all to have ended", || self.says("populated 0"));
+            wait_for("all to have ended", || self.has_event("populated 0"));
         }
-        let _gone = fs::remove_dir(&self.0);
+        let _removed = fs::remove_dir(&self.0);
     }
 }
 
 // S-168
 #[test]
-fn programs_that_are_frozen_before_their_mount_go_on_after_it() {
+fn programs_frozen_before_their_mount_continue_after_it() {
     let site = Site::unix("frozen");
     fs::write(site.export().join("file"), "text").unwrap();
-    // Each look waits for the mount's process.
+    // Mode strict: each read waits for the mount's process.
     let mount = site.mount("mnt", &["--mode", "strict"]);
-    let (callers, server_of_mount) = (Group::new("callers"), Group::new("mount"));
+    let (callers, server_of_mount) = (FrozenGroup::new("callers"), FrozenGroup::new("mount"));
     let stop = site.path("stop");
     let mut programs: Vec<_> = (0..3)
         .map(|_| {
@@ -81,7 +81,7 @@ fn programs_that_are_frozen_before_their_mount_go_on_after_it() {
     }
     fs::write(&stop, "").unwrap();
     for program in &mut programs {
-        assert!(program.wait().unwrap().success(), "a look failed");
+        assert!(program.wait().unwrap().success(), "a read failed");
     }
     site.unmount(&mount);
 }

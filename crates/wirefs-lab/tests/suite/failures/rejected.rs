@@ -1,4 +1,4 @@
-//! What a server does not let a client do.
+//! Requests that the server rejects.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::symlink;
@@ -10,7 +10,7 @@ use super::errno;
 use crate::site::Site;
 
 #[test]
-fn a_read_only_export_refuses_each_change() {
+fn read_only_export_rejects_every_change() {
     let site = Site::unix_with("read-only", &["--read-only"]);
     fs::write(site.export().join("f"), "kept").unwrap();
     fs::create_dir(site.export().join("d")).unwrap();
@@ -38,8 +38,8 @@ fn a_read_only_export_refuses_each_change() {
 }
 
 #[test]
-fn a_key_that_the_server_does_not_know_is_refused_with_the_line_to_add() {
-    let site = Site::tls_of_strangers("stranger", LinkProfile::default());
+fn unknown_key_is_rejected_with_the_line_to_add() {
+    let site = Site::tls_unauthorized("stranger", LinkProfile::default());
     let key = site.wirefs(&["identity"]).succeeds();
     site.authorize("# nobody yet\n");
     site.start_server();
@@ -54,7 +54,7 @@ fn a_key_that_the_server_does_not_know_is_refused_with_the_line_to_add() {
         "{refused:?}\nwanted: {line}"
     );
     assert!(!site.is_mounted(&at));
-    // The line added, it works.
+    // With the line added, the mount succeeds.
     site.authorize(&key);
     site.kill_server();
     site.start_server();
@@ -63,7 +63,7 @@ fn a_key_that_the_server_does_not_know_is_refused_with_the_line_to_add() {
 }
 
 #[test]
-fn another_server_in_the_place_of_the_known_one_is_refused() {
+fn server_with_another_key_is_rejected() {
     let site = Site::tls("impostor", LinkProfile::default());
     let mount = site.mount("mnt", &[]);
     site.unmount(&mount);
@@ -77,7 +77,7 @@ fn another_server_in_the_place_of_the_known_one_is_refused() {
 }
 
 #[test]
-fn no_path_leaves_the_export() {
+fn no_path_escapes_the_export() {
     let site = Site::tls("escape", LinkProfile::default());
     fs::write(site.path("secret"), "secret").unwrap();
     symlink(site.path("secret"), site.export().join("absolute")).unwrap();
@@ -92,7 +92,7 @@ fn no_path_leaves_the_export() {
         assert_ne!(refused.code, Some(0), "{path}: {refused:?}");
         assert!(!site.is_mounted(&at), "{path}");
     }
-    // On a mount the kernel follows links, on the client's own files: what the link says is all that is shown.
+    // The kernel resolves symlinks of a mount on the client's own files; the mount shows only their targets.
     let mount = site.mount("mnt", &[]);
     assert_eq!(fs::read_link(mount.join("relative")).unwrap().to_str(), Some("../secret"));
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Nodes that have one file system in pings together, around a host that answers; nothing of it is left afterwards.
+//! Nodes that share one PingFS, around a host that answers pings; drop removes everything.
 
 use std::fs;
 use std::os::unix::fs::DirBuilderExt as _;
@@ -9,70 +9,72 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use rustix::process::{Pid, Signal, kill_process};
 use wirefs_lab::{Host, Lab, LinkHandle, LinkProfile};
 
-use crate::site::{Ran, wait_for};
+use crate::site::{ProgramResult, wait_for};
 
-/// No program of a test runs longer, in seconds.
+/// The timeout of each program, in seconds.
 const PROGRAM_MAX_SECS: &str = "150";
 
-struct Member {
+struct GroupMember {
     host: Host,
     link: LinkHandle,
 }
 
-/// Hosts around one, each with a line of its own.
-pub(super) struct Company {
+/// Hosts around a hub, each with its own link.
+pub(super) struct PingFsGroup {
     dir: PathBuf,
-    members: Vec<Member>,
-    /// Goes last: with it all that still runs.
+    members: Vec<GroupMember>,
+    /// Dropped last; kills the remaining processes.
     _lab: Lab,
 }
 
-impl Company {
-    /// So many hosts, numbered from 1 on, none of which is mounted yet.
-    pub(super) fn new(name: &str, count: usize, profile: &LinkProfile) -> Company {
+impl PingFsGroup {
+    /// Creates `count` hosts, numbered from 1, without mounts.
+    pub(super) fn new(name: &str, count: usize, profile: &LinkProfile) -> PingFsGroup {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let nth = COUNT.fetch_add(1, Ordering::Relaxed);
         let dir = std::env::temp_dir().join(format!("wirefs-pings-{name}-{}-{nth}", std::process::id()));
         fs::create_dir_all(&dir).unwrap();
         let lab = Lab::new(name).unwrap();
         let hub = lab.host("hub").unwrap();
-        // It answers whoever asks in another's name, who is on another of its lines.
+        // The hub must answer pings with the source address of another node, which is on another link.
         hub.run(|| fs::write("/proc/sys/net/ipv4/conf/all/rp_filter", "0").unwrap()).unwrap();
         let mut members = Vec::new();
         for number in 1..=count {
             let host = lab.host(&format!("node{number}")).unwrap();
             let link = lab.link(&hub, &host, profile.clone()).unwrap();
-            members.push(Member { host, link });
-            for place in ["mnt", "home", "run"] {
-                let place = dir.join(number.to_string()).join(place);
-                fs::DirBuilder::new().recursive(true).mode(0o700).create(place).unwrap();
+            members.push(GroupMember { host, link });
+            for directory in ["mnt", "home", "run"] {
+                let directory = dir.join(number.to_string()).join(directory);
+                fs::DirBuilder::new().recursive(true).mode(0o700).create(directory).unwrap();
             }
         }
-        let turn_off = |device: &str| fs::write(format!("/proc/sys/net/ipv4/conf/{device}/rp_filter"), "0");
+        let disable_rp_filter =
+            |device: &str| fs::write(format!("/proc/sys/net/ipv4/conf/{device}/rp_filter"), "0");
         let devices = || fs::read_dir("/proc/sys/net/ipv4/conf").unwrap();
         hub.run(|| {
-            devices().for_each(|device| turn_off(device.unwrap().file_name().to_str().unwrap()).unwrap())
+            devices()
+                .for_each(|device| disable_rp_filter(device.unwrap().file_name().to_str().unwrap()).unwrap())
         })
         .unwrap();
         fs::write(dir.join("key"), "a secret of all of these nodes").unwrap();
-        Company { dir, members, _lab: lab }
+        PingFsGroup { dir, members, _lab: lab }
     }
 
-    fn member(&self, number: usize) -> &Member {
+    fn member(&self, number: usize) -> &GroupMember {
         &self.members[number - 1]
     }
 
-    /// Something in the mount of a node.
+    /// Returns a path in the mount of a node.
     pub(super) fn at(&self, number: usize, name: impl AsRef<Path>) -> PathBuf {
         self.dir.join(number.to_string()).join("mnt").join(name)
     }
 
-    /// A program on a node, ended by force when it runs too long.
+    /// Returns a command on a node; it is killed after a timeout.
     pub(super) fn command(&self, number: usize, program: impl AsRef<std::ffi::OsStr>) -> Command {
         self.command_within(number, PROGRAM_MAX_SECS, program)
     }
 
-    /// The same, ended after so many seconds.
+    /// The same, killed after this many seconds.
     pub(super) fn command_within(
         &self,
         number: usize,
@@ -84,24 +86,24 @@ impl Company {
         let home = self.dir.join(number.to_string());
         command.env("HOME", home.join("home")).env("XDG_RUNTIME_DIR", home.join("run"));
         command.current_dir("/").stdin(Stdio::null());
-        for place in ["XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"] {
-            command.env_remove(place);
+        for directory in ["XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"] {
+            command.env_remove(directory);
         }
         command
     }
 
     /// Runs `wirefs` on a node.
-    pub(super) fn wirefs(&self, number: usize, words: &[&str]) -> Ran {
+    pub(super) fn wirefs(&self, number: usize, words: &[&str]) -> ProgramResult {
         let built = Path::new(env!("CARGO_BIN_EXE_wirefs-lab")).with_file_name("wirefs");
         assert!(built.exists(), "{} is missing: cargo build --package wirefs", built.display());
-        Ran::of(self.command(number, built).args(words))
+        ProgramResult::of(self.command(number, built).args(words))
     }
 
     fn mountpoint(&self, number: usize) -> String {
         self.at(number, "").to_str().unwrap().trim_end_matches('/').to_owned()
     }
 
-    /// Mounts the one that all have together, naming all other hosts.
+    /// Mounts the shared PingFS on a node, with all hosts as peers.
     pub(super) fn mount(&self, number: usize, words: &[&str]) {
         let (node, key) = (number.to_string(), self.dir.join("key"));
         let hub = self.link(number).address_a().to_string();
@@ -126,7 +128,7 @@ impl Company {
         self.wirefs(number, &all).succeeds();
     }
 
-    /// Mounts one that the host has for itself.
+    /// Mounts a PingFS of this node alone.
     pub(super) fn mount_alone(&self, number: usize, words: &[&str]) {
         let hub = self.link(number).address_a().to_string();
         let mountpoint = self.mountpoint(number);
@@ -134,78 +136,78 @@ impl Company {
         self.wirefs(number, &all.collect::<Vec<&str>>()).succeeds();
     }
 
-    /// The line between a host and the one in the middle.
+    /// Returns the link between a node and the hub.
     pub(super) fn link(&self, number: usize) -> &LinkHandle {
         &self.member(number).link
     }
 
-    /// What a node tells of its file system.
+    /// Returns the status of a node's PingFS.
     pub(super) fn status(&self, number: usize) -> serde_json::Value {
-        let told = self.wirefs(number, &["echo", "status", "--json", &self.mountpoint(number)]).succeeds();
-        serde_json::from_str(&told).unwrap()
+        let json = self.wirefs(number, &["echo", "status", "--json", &self.mountpoint(number)]).succeeds();
+        serde_json::from_str(&json).unwrap()
     }
 
-    /// The nodes that are together, as one of them says.
+    /// Returns the members in the view of a node.
     pub(super) fn members(&self, number: usize) -> Vec<u64> {
         let nodes = self.status(number)["nodes"]["nodes"].as_array().unwrap().clone();
         let members = nodes.iter().filter(|node| node["is_member"] == true);
         members.map(|node| node["node"].as_u64().unwrap()).collect()
     }
 
-    /// The root that a node has.
+    /// Returns the root of a node.
     pub(super) fn root(&self, number: usize) -> String {
         self.status(number)["nodes"]["root"].as_str().unwrap().to_owned()
     }
 
-    /// Waits until these nodes are together, and no others.
-    pub(super) fn wait_until_together(&self, numbers: &[usize]) {
+    /// Waits until exactly these nodes are members.
+    pub(super) fn wait_for_members(&self, numbers: &[usize]) {
         let all: Vec<u64> = numbers.iter().map(|number| *number as u64).collect();
         for number in numbers {
-            wait_for("all to be together", || self.members(*number) == all);
+            wait_for("all to be members", || self.members(*number) == all);
         }
     }
 
     /// Waits until these nodes have the same root.
-    pub(super) fn wait_until_same(&self, numbers: &[usize]) {
+    pub(super) fn wait_for_equal_roots(&self, numbers: &[usize]) {
         wait_for("all to have the same root", || {
             let roots: Vec<String> = numbers.iter().map(|number| self.root(*number)).collect();
             roots.iter().all(|root| *root == roots[0])
         });
     }
 
-    /// Unmounts at a node, which leaves the others.
+    /// Unmounts on a node, which leaves the group.
     pub(super) fn unmount(&self, number: usize) {
         wait_for("the mount to be free", || {
-            let ran = self.wirefs(number, &["umount", &self.mountpoint(number)]);
-            let is_in_use = ran.stderr.contains(" is in use: ");
+            let result = self.wirefs(number, &["umount", &self.mountpoint(number)]);
+            let is_in_use = result.stderr.contains(" is in use: ");
             if !is_in_use {
-                ran.succeeds();
+                result.succeeds();
             }
             !is_in_use
         });
     }
 
-    /// Kills the process of a node without warning. Its mount is of no use then, and is to be taken away.
+    /// Kills the process of a node with SIGKILL. Its dead mount remains.
     pub(super) fn kill(&self, number: usize) {
-        let told = self.wirefs(number, &["status", "--json", &self.mountpoint(number)]).succeeds();
-        let told: serde_json::Value = serde_json::from_str(&told).unwrap();
-        let process = i32::try_from(told["process"].as_i64().unwrap()).unwrap();
+        let json = self.wirefs(number, &["status", "--json", &self.mountpoint(number)]).succeeds();
+        let status: serde_json::Value = serde_json::from_str(&json).unwrap();
+        let process = i32::try_from(status["process"].as_i64().unwrap()).unwrap();
         kill_process(Pid::from_raw(process).unwrap(), Signal::KILL).unwrap();
     }
 
-    /// Takes away the mount of a node whose process is gone.
-    pub(super) fn take_away(&self, number: usize) {
+    /// Removes the dead mount of a node.
+    pub(super) fn remove_mount(&self, number: usize) {
         let at = self.mountpoint(number);
         wait_for("the mount to be gone", || {
-            // The process may be about to end.
-            let _gone =
+            // The process may still be ending.
+            let _unmounted =
                 Command::new("umount").args(["--lazy", "--force", &at]).stderr(Stdio::null()).status();
             !is_mounted(&at)
         });
     }
 }
 
-impl Drop for Company {
+impl Drop for PingFsGroup {
     fn drop(&mut self) {
         for number in 1..=self.members.len() {
             let at = self.mountpoint(number);
