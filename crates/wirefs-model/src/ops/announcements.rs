@@ -61,9 +61,8 @@ impl TreeComparison<'_> {
         let unnecessary: Vec<&TreeChange> = touched.0.iter().filter(|it| !may_be(it)).collect();
         let is_not_exclusive = touched.1.iter().any(|touched| touched.name.is_some() && !touched.exclusive);
         if !unannounced.is_empty() || is_not_exclusive || (succeeded && !unnecessary.is_empty()) {
-            let operation = format!(
-                "touches of {request:?} (unannounced {unannounced:?}, unnecessary {unnecessary:?})"
-            );
+            let operation =
+                format!("touches of {request:?} (unannounced {unannounced:?}, unnecessary {unnecessary:?})");
             return Err(self.mismatch(operation, format!("{changed:?}"), format!("{:?}", touched.1)));
         }
         let proceeded_while_parked = self.other.take_proceeded_while_parked();
