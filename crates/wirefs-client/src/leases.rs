@@ -96,7 +96,7 @@ impl Client {
             window: self.config.mode.window(),
             requested_after: self.acquired,
             leased_since: self.leases.holder.as_ref().map(|_| self.leases.since),
-            is_valid: self.leases.are_valid(self.now),
+            leases_valid: self.leases.are_valid(self.now),
         }
     }
 

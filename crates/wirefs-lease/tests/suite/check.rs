@@ -23,9 +23,9 @@ impl LeaseSimulation {
                 self.fail(format!("client {client} {failure}"));
             }
         }
-        let known = self.server.grantor.known();
-        if known > self.server.config.known_max {
-            self.fail(format!("{known} known objects"));
+        let leases = self.server.grantor.leased_objects();
+        if leases > self.server.config.leases_max {
+            self.fail(format!("{leases} leases"));
         }
     }
 

@@ -152,8 +152,8 @@ impl LeaseSimulation {
             0..25 => Ask::Lookup(directory, name),
             25..45 => Ask::List(directory),
             45..65 => {
-                let known = self.store.name(directory, name).unwrap_or(directory);
-                Ask::Attributes(known)
+                let object = self.store.name(directory, name).unwrap_or(directory);
+                Ask::Attributes(object)
             }
             _ => {
                 let kind = self.some_change();

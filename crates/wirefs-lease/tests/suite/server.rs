@@ -1,7 +1,7 @@
 //! The server: requests become jobs, which read and change in steps separated by time.
 
-use crate::client::static_name;
 use crate::mutations::Mutation;
+use crate::sim_client::static_name;
 use crate::simulation::{Changer, Event, LeaseSimulation};
 use crate::store::{DIRECTORIES, Fact, NAMES, Value, id};
 use crate::wire::{Ask, Change, ChangeKind, Connection, Down, Up};
@@ -293,7 +293,7 @@ impl LeaseSimulation {
     }
 
     fn touched_object(&self, change: &Change, object: u64) -> Touched {
-        let recalling_own =
+        let recall_own =
             !change.expected.contains(&object) && self.mutation != Some(Mutation::SkipsOwnRecalls);
         Touched { id: id(object), name: None, exclusive: false, recall_own }
     }

@@ -101,7 +101,7 @@ impl LeaseSimulation {
             config.margin = Duration::from_secs(1);
         }
         if rng.percent(25) {
-            config.known_max = rng.between(4, 12) as usize;
+            config.leases_max = rng.between(4, 12) as usize;
         }
         LeaseSimulation {
             now: Time(0),

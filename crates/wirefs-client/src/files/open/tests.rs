@@ -91,9 +91,9 @@ fn an_open_of_a_file_that_is_open_many_times_looks_at_none_of_the_others() {
 #[test]
 fn bytes_that_open_files_have_to_themselves_are_counted_as_they_change() {
     let mut open = three();
-    open.change_copy(Handle(1), |copy| *copy = Some(Private::new(Ranges::default(), 0)));
+    open.change_copy(Handle(1), |copy| *copy = Some(Private::new(CachedRanges::default(), 0)));
     open.change_copy(Handle(1), |copy| copy.as_mut().unwrap().write(0, vec![7; 100].into()));
-    open.change_copy(Handle(2), |copy| *copy = Some(Private::new(Ranges::default(), 0)));
+    open.change_copy(Handle(2), |copy| *copy = Some(Private::new(CachedRanges::default(), 0)));
     assert_eq!(open.private_bytes(), 100);
     open.change_copy(Handle(1), |copy| copy.as_mut().unwrap().resize(40));
     assert_eq!(open.private_bytes(), 40);
