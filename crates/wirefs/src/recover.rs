@@ -78,10 +78,10 @@ fn left_sources() -> Result<Vec<OsString>> {
     let mut sources = BTreeSet::new();
     for journal in left_journals(&user_dirs::state_dir()?.join(JOURNALS)) {
         match journal.state {
-            LeftState::JournalEntry { source, .. } if !source.is_empty() => {
+            LeftState::Left { source, .. } if !source.is_empty() => {
                 sources.insert(OsString::from_vec(source.into_bytes()));
             }
-            LeftState::JournalEntry { .. } | LeftState::InUse => {}
+            LeftState::Left { .. } | LeftState::InUse => {}
             LeftState::Unreadable(why) => print_error(&failure(
                 format!("the journal {} cannot be read: {why}", journal.dir.display()),
                 "use the version of wirefs that wrote it, or move it away",

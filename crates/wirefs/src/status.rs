@@ -126,7 +126,7 @@ impl NetPath {
 }
 
 fn request_status(line: &mut ControlClient) -> std::io::Result<Report> {
-    line.request_status(ControlRequest::Status)?;
+    line.send(ControlRequest::Status)?;
     match line.answer()? {
         ControlReply::Status(report) => Ok(*report),
         ControlReply::Echo(_) | ControlReply::Progress { .. } | ControlReply::Done => {

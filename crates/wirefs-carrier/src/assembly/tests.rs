@@ -64,7 +64,7 @@ fn small_bodies_do_not_hold_the_receive_buffer() {
         })
         .collect();
     assert!(held.iter().all(|body| body.len() == 96));
-    assert!(matches!(assembly.buffer, Buffer::Quiet { .. }), "the one small buffer is used again");
+    assert!(matches!(assembly.buffer, Buffer::Small { .. }), "the one small buffer is used again");
     assert_eq!(assembly.room().len(), READ_BYTES_MIN);
 }
 
@@ -77,12 +77,12 @@ fn the_buffer_follows_the_traffic_and_stays_bounded() {
         assembly.record_read(room_bytes, room_bytes);
     }
     assert_eq!(assembly.room().len(), READ_BYTES_MAX);
-    assert!(matches!(assembly.buffer, Buffer::Busy(_)));
+    assert!(matches!(assembly.buffer, Buffer::Slab(_)));
     for _ in 0..20 {
         assembly.record_read(10, READ_BYTES_MAX);
     }
     assert_eq!(assembly.room().len(), READ_BYTES_MIN);
-    assert!(matches!(assembly.buffer, Buffer::Quiet { .. }), "an idle carrier gives its slab back");
+    assert!(matches!(assembly.buffer, Buffer::Small { .. }), "an idle carrier gives its slab back");
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn a_slab_with_bodies_that_are_held_is_filled_to_its_end() {
     drop(second);
     drop(first);
     assembly.room();
-    assert!(matches!(assembly.buffer, Buffer::Quiet { .. }));
+    assert!(matches!(assembly.buffer, Buffer::Small { .. }));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use wirefs_op::{NOTAG, Request};
 
 fn pair() -> (TcpStream, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    begin(&listener);
+    prepare(&listener);
     let near = connect_tcp(&listener.local_addr().unwrap(), Duration::from_secs(60)).unwrap();
     (near, listener.accept().unwrap().0)
 }

@@ -171,7 +171,7 @@ impl EtherConnection {
             return Some(CarrierLost::Closed);
         }
         if self.is_ended {
-            return Some(CarrierCloseReason::Peer);
+            return Some(CarrierLost::PeerClosed);
         }
         self.end.map(ConnectionEnd::carrier_lost)
     }

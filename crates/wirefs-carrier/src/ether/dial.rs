@@ -172,7 +172,7 @@ impl EtherDial {
         match source::take(handle, &mut pieces, Some(deadline)) {
             Some(ReadOutcome::Bytes) => {}
             // A refused client gets a refusal. A close without one means that the server ends, or has no capacity.
-            Some(ReadOutcome::Lost(CarrierCloseReason::Peer) | ReadOutcome::End) => return Err(self.closed()),
+            Some(ReadOutcome::Lost(CarrierLost::PeerClosed) | ReadOutcome::End) => return Err(self.closed()),
             Some(ReadOutcome::Lost(lost)) => {
                 return Err(self.failed(io::ErrorKind::ConnectionAborted, lost.to_string()));
             }
@@ -225,8 +225,8 @@ impl Dial for EtherDial {
         let Some(group) = last else { return Vec::new() };
         let states = self.shared_node.engine.lock().node.paths(group);
         let path = |state: PathState| PathStatus {
-            card: self.cards.get(usize::from(state.way.card.0)).cloned().unwrap_or_default(),
-            remote: MacAddress(HardwareAddress(state.way.remote.0)).to_string(),
+            card: self.cards.get(usize::from(state.path.card.0)).cloned().unwrap_or_default(),
+            remote: MacAddress(HardwareAddress(state.path.remote.0)).to_string(),
             is_up: state.is_up,
             rate: state.rate,
             rtt: state.rtt,

@@ -246,7 +246,7 @@ impl Mux {
             connection.circuit = Some(circuit);
             node.write(circuit, &mut Bytes::from_static(word))
         });
-        opened.map(|_| ()).map_err(|_| CarrierCloseReason::Peer)
+        opened.map(|_| ()).map_err(|_| CarrierLost::PeerClosed)
     }
 
     /// Takes frames from the front of a queue, up to the limit of unsent bytes.
@@ -263,7 +263,7 @@ impl Mux {
         let circuit = connection.circuit.ok_or(CarrierLost::Closed)?;
         loop {
             while let Some(chunk) = partial.front_mut() {
-                node.write(circuit, chunk).map_err(|_| CarrierCloseReason::Peer)?;
+                node.write(circuit, chunk).map_err(|_| CarrierLost::PeerClosed)?;
                 if !chunk.is_empty() {
                     connection.is_full = true;
                     return Ok(SendProgress::Blocked);

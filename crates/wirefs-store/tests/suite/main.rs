@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use wirefs_store::{Place, Taken};
+use wirefs_store::{LoadedSnapshot, SourceDirectory};
 
 const PAGE: &str = include_str!("../../../../docs/FORMAT.md");
 
@@ -18,14 +18,16 @@ fn example(name: &str) -> Vec<u8> {
 #[test]
 fn snapshot_of_the_format_page_is_read_and_written_again() {
     let dir = std::env::temp_dir().join(format!("wirefs-format-snapshot-{}", std::process::id()));
-    let place = Place::open(&dir).unwrap();
+    let directory = SourceDirectory::open(&dir).unwrap();
     let bytes = example("snapshot");
     fs::write(dir.join("snapshot"), &bytes).unwrap();
-    let Taken::Sound(snapshot) = place.take_snapshot().unwrap() else { panic!("it is not read") };
+    let LoadedSnapshot::Valid(snapshot) = directory.take_snapshot().unwrap() else {
+        panic!("it is not read")
+    };
     assert_eq!(snapshot.identity, b"k");
     assert_eq!(snapshot.listings.len(), 1);
     assert!(!dir.join("snapshot").exists());
-    place.put_snapshot(&snapshot).unwrap();
+    directory.put_snapshot(&snapshot).unwrap();
     assert_eq!(fs::read(dir.join("snapshot")).unwrap(), bytes);
     fs::remove_dir_all(dir).unwrap();
 }

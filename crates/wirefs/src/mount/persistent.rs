@@ -27,7 +27,7 @@ pub(crate) fn journal_of(source: &Source, text: &[u8], is_written: bool) -> Opti
             source: text.to_vec(),
             user: rustix::process::geteuid().as_raw(),
             tell: recover::progress,
-            is_written,
+            keeps: is_written,
             fsync: FsyncWaits::default(),
         }),
         Err(error) => {

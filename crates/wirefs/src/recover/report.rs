@@ -57,7 +57,7 @@ impl JournalEntry {
         let dir = journal.dir.display().to_string();
         match &journal.state {
             LeftState::InUse => JournalEntry { dir, state: "in use".to_owned(), ..JournalEntry::default() },
-            LeftState::JournalEntry { source, changes, bytes, behind, damage } => JournalEntry {
+            LeftState::Left { source, changes, bytes, behind, damage } => JournalEntry {
                 dir,
                 state: "left".to_owned(),
                 source: Some(source.clone()),

@@ -124,7 +124,7 @@ impl Forger {
 fn seal_one(server: &mut Session, leftover: &mut [u8]) -> Result<usize, rustls::Error> {
     let mut queue = VecDeque::from([Frame { head: vec![7, 0, 0, 0, 1, 2, 3], data: Default::default() }]);
     let mut outgoing = Outgoing::default();
-    let mut frames = Frames { queue: &mut queue, stage: &mut Vec::new() };
+    let mut frames = Frames { queue: &mut queue, record: &mut Vec::new() };
     server.seal(&mut frames, leftover, &mut outgoing).map(|_| outgoing.len())
 }
 
