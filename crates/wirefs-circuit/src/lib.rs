@@ -1,5 +1,5 @@
-//! Circuits: encrypted, reliable, ordered byte streams over Ethernet packets, with multipath over several
-//! network cards. This crate is the protocol; a driver provides the cards and the clock.
+//! Circuits: encrypted, reliable, ordered byte streams over Ethernet packets and several network cards. This
+//! crate is the protocol; a driver provides the cards and the clock.
 //!
 //! *Holds*:
 //! * The bytes of a circuit arrive exactly once, unmodified and in order, or the circuit or its group is
@@ -7,8 +7,7 @@
 //! * A forged, damaged, replayed or misdirected packet only increments a counter.
 //! * Nothing from a peer counts before the peer has proved its key.
 //! * The failure of a path loses no data while another path is live.
-//! * No peer can make a node exceed its memory limits. An unauthenticated peer can cause at most a few
-//!   pending handshakes.
+//! * Memory is bounded, whatever peers send. An unauthenticated peer causes at most a few handshakes.
 //!
 //! *Never*: sockets, clocks, threads, randomness.
 //!
@@ -20,9 +19,8 @@
 //! ```
 //! use ring::agreement::{EphemeralPrivateKey, X25519};
 //! use ring::{rand::SystemRandom, signature::Ed25519KeyPair};
-//! use wirefs_circuit::{
-//!     CardAddress, Card, CardId, CircuitId, CircuitClass, CircuitConfig, HandshakeKey, CircuitNode, CircuitOutput, Read, Time, PeerTrust, NetworkPath,
-//! };
+//! use wirefs_circuit::{Card, CardAddress, CardId, CircuitClass, CircuitConfig, CircuitId, CircuitNode};
+//! use wirefs_circuit::{CircuitOutput, HandshakeKey, NetworkPath, PeerTrust, Read, Time};
 //!
 //! let card = CardId(0);
 //! let node = |number: u8| {
@@ -60,40 +58,34 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! *Proved by*: unit tests in each module; `tests/suite`, which runs nodes on a simulated network with delay,
-//! loss, duplication, reordering, corruption, cut cables and attackers; thousands of seeds by `make
-//! circuits`.
+//! *Proved by*: unit tests; `tests/suite`, with a simulated network that delays, loses, duplicates, reorders
+//! and damages packets, with cut cables and attackers; thousands of seeds by `make circuits`.
 //!
 //! # Source
-//! RFC 9000 and RFC 9002 (QUIC) for streams, acknowledgements and loss detection; BBR for congestion control;
-//! SIGMA for the handshake; PODOS File System for the use of all network cards at once.
+//! RFC 9000 and 9002 (QUIC): streams, loss detection. BBR, SIGMA. PODOS File System: all cards at once.
 
 pub mod limits;
 
 mod address;
-mod config;
-mod counters;
-mod output;
-
 mod byte_ranges;
+mod circuits;
+mod config;
+mod congestion;
 mod cookie;
+mod counters;
+mod group;
 mod handshake;
+mod mtu;
+mod node;
+mod output;
+mod path;
+mod receive_buffer;
 mod replay_window;
 mod rtt;
 mod seal;
-mod wire;
-
-mod congestion;
-mod mtu;
-mod sent_packets;
-
-mod receive_buffer;
 mod send_buffer;
-
-mod circuits;
-mod group;
-mod node;
-mod path;
+mod sent_packets;
+mod wire;
 
 pub use address::{
     CardAddress, CardId, CircuitClass, CircuitId, CircuitNumber, GroupId, NetworkPath, PeerKey,

@@ -62,36 +62,31 @@
 //! *Proved by*: unit tests of each part; `tests/suite`, with a simulated network that delays, loses,
 //! duplicates, reorders, damages and limits packets, and with attacks.
 
-pub mod limits;
-
 mod block;
-mod counters;
-mod packet;
-mod redundancy;
-pub mod seal;
-
 mod clock;
+mod config;
+mod counters;
 mod dropped;
+mod echo;
 mod field;
+mod host;
 mod index;
+pub mod limits;
+mod monitor_interval;
+mod packet;
 mod phase;
 mod piece_collector;
 mod pieces;
 mod ram;
-mod send_queue;
-mod window;
-
-mod host;
-mod monitor_interval;
 pub mod rate;
+mod redundancy;
+pub mod replication;
 mod rtt;
+pub mod seal;
+mod send_queue;
 mod timeline;
 mod token_bucket;
-
-mod config;
-mod echo;
-
-pub mod replication;
+mod window;
 
 pub use block::EchoBlockId;
 pub use config::{ConfigError, EchoConfig, Keep};
