@@ -1,7 +1,7 @@
 # The menu; `make` lists it. The logic is in scripts/ and xtask/.
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
-.PHONY: help run test foreign bench fetch published coherence nodes kills power million check endure together lint fmt sim circuits fuzz metrics deny install clean
+.PHONY: help run test foreign bench fetch published coherence locks nodes kills power million check endure together lint fmt sim circuits fuzz metrics deny install clean
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 run: ## serve a directory and mount it until Ctrl-C; RTT=85 puts a line between, FROM=host:dir AT=mnt is the real thing
@@ -14,6 +14,7 @@ fetch: ; @scripts/need bench && scripts/fetch $(ARGS) ## fetch files as the PODO
 published: ; @scripts/need bench && scripts/published $(ARGS) ## do what SNFS and an AFS-like system measured of themselves, servers killed, beside their figures
 coherence: ## two clients and a program on the server change one tree, ten minutes a mode; what they saw is judged
 	@scripts/coherence
+locks: ; @scripts/locks $(or $(RUNS),20) ## RUNS=20 of programs that exclude each other, in each mode, with and without a journal, at RTT 0 and 10
 nodes: ; @scripts/nodes ## five nodes read each other's files while nodes are killed and return at random, five minutes
 kills: ; @scripts/kills $(or $(KILLS),500) $(or $(SEED),1) $(or $(POWER),0) $(or $(CUTS),0) ## KILLS=500 of mount and server, POWER=0 cuts of its disk's power, CUTS=0 of the line, from SEED=1
 million: ; @scripts/need run && scripts/million $(ARGS) ## walk a tree of 1,000,000 entries through a mount, and see what memory it takes; ARGS="--entries 20000"
@@ -32,8 +33,7 @@ circuits: ## simulate lives of circuits over bad cards with SEEDS=2000 seeds fro
 fuzz: ## run the property tests of all decoders with CASES=20000 cases each
 	PROPTEST_CASES=$(or $(CASES),20000) BOLERO_RANDOM_ITERATIONS=$(or $(CASES),20000) cargo test --release -p wirefs-op -p wirefs-fuse
 metrics: ; @cargo xtask metrics ## figures of the code
-deny: ## licences and advisories of dependencies; installs cargo-deny (5 minutes)
-	@scripts/need deny && target/tools/bin/cargo-deny check
+deny: ; @scripts/need deny && target/tools/bin/cargo-deny check ## licences and advisories of dependencies; installs cargo-deny (5 minutes)
 install: ## build for release and install to PREFIX=/usr/local
 	cargo build --release -p wirefs && install -D -m 755 target/release/wirefs "$(DESTDIR)$(or $(PREFIX),/usr/local)/bin/wirefs"
 clean: ## remove what builds and runs left here

@@ -3,6 +3,7 @@
 mod bench;
 mod cards;
 mod check;
+mod contend;
 mod fetch;
 mod link;
 mod many;
@@ -63,6 +64,9 @@ enum Verb {
     /// Writes a file in pieces and kills a server on the way; `published` runs it so.
     #[command(hide = true)]
     WriteBatch(published::BatchArguments),
+    /// Is one program of a test of locks; the tests run it so.
+    #[command(hide = true, subcommand)]
+    Contend(contend::Contender),
     /// Measures the lab itself: rate, delay error, round trips.
     Check(check::CheckArguments),
 }
@@ -86,6 +90,7 @@ pub(crate) fn run() -> ExitCode {
         Verb::Cards(arguments) => cards::run(&arguments),
         Verb::Published(arguments) => published::run(&arguments),
         Verb::WriteBatch(arguments) => published::write(&arguments),
+        Verb::Contend(contender) => contend::run(&contender),
         Verb::Check(arguments) => check::run(&arguments),
     };
     done.unwrap_or_else(|error| {

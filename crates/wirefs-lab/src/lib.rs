@@ -34,6 +34,7 @@ pub mod random;
 
 pub mod bench;
 pub mod cards;
+pub mod contend;
 pub mod control;
 pub mod emulator;
 pub mod fetch;
@@ -43,6 +44,7 @@ mod offloads;
 pub mod options;
 pub mod probe;
 pub mod published;
+pub mod range_lock;
 pub mod workload;
 
 mod homes;

@@ -13,6 +13,7 @@ mod world;
 
 mod broken;
 mod conformance;
+mod locks;
 mod model;
 mod nodes;
 mod pings;
