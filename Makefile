@@ -14,7 +14,7 @@ fetch: ; @scripts/need bench && scripts/fetch $(ARGS) ## fetch files as the PODO
 published: ; @scripts/need bench && scripts/published $(ARGS) ## do what SNFS and an AFS-like system measured of themselves, servers killed, beside their figures
 coherence: ## two clients and a program on the server change one tree, ten minutes a mode; what they saw is judged
 	@scripts/coherence
-locks: ; @scripts/locks $(or $(RUNS),20) ## RUNS=20 of programs that exclude each other, in each mode, with and without a journal, at RTT 0 and 10
+locks: ; @scripts/locks ## RUNS=20 of programs that exclude each other, in each mode, with and without a journal, at RTT 0 and 10; ONLY=lease,mkdir
 nodes: ; @scripts/nodes ## five nodes read each other's files while nodes are killed and return at random, five minutes
 kills: ; @scripts/kills $(or $(KILLS),500) $(or $(SEED),1) $(or $(POWER),0) $(or $(CUTS),0) ## KILLS=500 of mount and server, POWER=0 cuts of its disk's power, CUTS=0 of the line, from SEED=1
 million: ; @scripts/need run && scripts/million $(ARGS) ## walk a tree of 1,000,000 entries through a mount, and see what memory it takes; ARGS="--entries 20000"

@@ -45,17 +45,17 @@ fn contend(place: &Place, style: Style) -> Result<(), String> {
     fs::write(export.join("value"), "0").unwrap();
     // What was there before the programs began may be seen for a window; that is no matter of locks.
     wait_for("the new value", || fs::read(place.mount.join("value")).is_ok_and(|text| text == b"0"));
-    thread::scope(|scope| {
+    let read = thread::scope(|scope| {
         let run = |at: &Path, tag: &str| {
             let contender = Contender { at: at.to_owned(), tag: tag.to_owned(), style };
             scope.spawn(move || contender.run(rounds))
         };
         let programs = [run(place.mount, "mount"), run(export, "server")];
-        programs.into_iter().try_for_each(|program| program.join().unwrap())
+        programs.into_iter().map(|program| program.join().unwrap()).collect::<Result<Vec<_>, String>>()
     })?;
     place.site.wirefs(&["sync", place.mount.to_str().unwrap()]).succeeds();
     let (expected, value) = (2 * rounds, fs::read_to_string(export.join("value")).unwrap());
-    if value == expected.to_string() { Ok(()) } else { Err(format!("{value} of {expected}")) }
+    if value == expected.to_string() { Ok(()) } else { Err(format!("{value} of {expected}; read: {read:?}")) }
 }
 
 struct Contender {
@@ -65,33 +65,38 @@ struct Contender {
 }
 
 impl Contender {
-    fn run(self, rounds: u64) -> Result<(), String> {
+    /// The values that were read under the lock.
+    fn run(self, rounds: u64) -> Result<(String, Vec<u64>), String> {
+        let mut read = Vec::new();
         for round in 0..rounds {
-            self.add_one().map_err(|error| format!("{}, round {round}: {error}", self.tag))?;
+            read.push(self.add_one().map_err(|error| format!("{}, round {round}: {error}", self.tag))?);
             thread::sleep(PAUSE);
         }
-        Ok(())
+        Ok((self.tag, read))
     }
 
     fn path(&self, name: &str) -> PathBuf {
         self.at.join(name)
     }
 
-    fn add_one(&self) -> io::Result<()> {
+    /// Adds 1 under the lock; the value before.
+    fn add_one(&self) -> io::Result<u64> {
         let held = self.lock()?;
         let value: u64 = fs::read_to_string(self.path("value"))?.parse().map_err(io::Error::other)?;
         let next = (value + 1).to_string();
         if let Some(mut file) = held {
             file.write_all(next.as_bytes())?;
             drop(file);
-            return fs::rename(self.path("value.lock"), self.path("value"));
+            fs::rename(self.path("value.lock"), self.path("value"))?;
+            return Ok(value);
         }
         fs::write(self.path("value.new"), next)?;
         fs::rename(self.path("value.new"), self.path("value"))?;
         match self.style {
-            Style::Directory => fs::remove_dir(self.path("value.lock")),
-            Style::Create | Style::Link => fs::remove_file(self.path("value.lock")),
+            Style::Directory => fs::remove_dir(self.path("value.lock"))?,
+            Style::Create | Style::Link => fs::remove_file(self.path("value.lock"))?,
         }
+        Ok(value)
     }
 
     /// Takes the lock; its file where that is written to.

@@ -27,16 +27,25 @@ pub(super) fn ask(place: &Place) -> Result<(), String> {
     expect(place, &["0", "100", "--shared"], &format!("exclusive 10 2 {process}"))?;
     expect(place, &["12", "3"], &format!("shared 12 3 {process}"))?;
     lock.release(&held).unwrap();
+    if place.other.is_some() {
+        // The release returns before the server has it.
+        wait_for("the release at the server", || answer(place, &["0", "0"]).starts_with("none"));
+    }
     expect(place, &["0", "0"], "none")
 }
 
 fn expect(place: &Place, asked: &[&str], expected: &str) -> Result<(), String> {
+    let answer = answer(place, asked);
+    if answer.starts_with(expected) { Ok(()) } else { Err(format!("{asked:?}: {answer}, not {expected}")) }
+}
+
+/// The lock in the way, as another process sees it.
+fn answer(place: &Place, asked: &[&str]) -> String {
     let path = place.other.unwrap_or(place.mount).join(NAME);
     if place.other.is_some() {
         // Its name may be hidden for a window.
         wait_for("the file on the second mount", || path.exists());
     }
     let mut command = place.site.command(env!("CARGO_BIN_EXE_wirefs-lab"));
-    let answer = Ran::of(command.args(["contend", "conflict"]).arg(path).args(asked)).succeeds();
-    if answer.starts_with(expected) { Ok(()) } else { Err(format!("{asked:?}: {answer}, not {expected}")) }
+    Ran::of(command.args(["contend", "conflict"]).arg(path).args(asked)).succeeds()
 }
