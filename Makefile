@@ -1,7 +1,7 @@
 # The menu; `make` lists it. The logic is in scripts/ and xtask/.
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
-.PHONY: help run test foreign bench fetch published coherence nodes kills power million quick check endure together lint fmt sim circuits fuzz metrics deny install clean
+.PHONY: help run test foreign bench fetch published coherence locks nodes kills power million quick check endure together lint fmt sim circuits fuzz metrics deny install clean
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 run: ## serve a directory and mount it until Ctrl-C; RTT=85 puts a line between, FROM=host:dir AT=mnt is the real thing
@@ -14,6 +14,7 @@ fetch: ; @scripts/need bench && scripts/fetch $(ARGS) ## fetch files as the PODO
 published: ; @scripts/need bench && scripts/published $(ARGS) ## do what SNFS and an AFS-like system measured of themselves, servers killed, beside their figures
 coherence: ## two clients and a program on the server change one tree, ten minutes a mode; what they saw is judged
 	@scripts/coherence
+locks: ; @scripts/locks ## RUNS=20 of programs that exclude each other, in each mode, with and without a journal, at RTT 0 and 10; ONLY=lease,mkdir
 nodes: ; @scripts/nodes ## five nodes read each other's files while nodes are killed and return at random, five minutes
 kills: ; @scripts/kills $(or $(KILLS),500) $(or $(SEED),1) $(or $(POWER),0) $(or $(CUTS),0) ## KILLS=500 of mount and server, POWER=0 cuts of its disk's power, CUTS=0 of the line, from SEED=1
 million: ; @scripts/need run && scripts/million $(ARGS) ## walk a tree of 1,000,000 entries through a mount, and see what memory it takes; ARGS="--entries 20000"
@@ -23,8 +24,7 @@ check: ; @scripts/need build && cargo check --workspace --all-targets && cargo x
 foreign: ; @scripts/need foreign && scripts/foreign ## run stress-ng, and PostgreSQL under kills, on a mount; XFSTESTS=DIR LTP=DIR: these too; PG=600 KILLS=20 (docs/FOREIGN.md)
 endure: ; @scripts/need run && scripts/endure ## keep files in pings for ten minutes on lines that lose some, 1 % with 8+4, 0.1 % with two copies
 together: ; @scripts/need run && scripts/together ## three nodes change one tree in pings for ten minutes; all roots are equal then
-lint: ## what CI checks beside the tests: format, clippy, layers, style, shell scripts
-	@scripts/need lint && scripts/lint
+lint: ; @scripts/need lint && scripts/lint ## what CI checks beside the tests: format, clippy, layers, style, shell scripts
 fmt: ; cargo fmt --all ## format the code
 sim: ## run the simulation with SEEDS=20000 seeds from FROM=0 on, AHEAD=1: of a mount ahead of its server, RIVALS=1: of exclusive creations; one seed alone tells all
 	@cargo run --quiet -p wirefs-sim -- $(if $(AHEAD),--ahead) $(if $(RIVALS),--rivals) --from $(or $(FROM),0) --seeds $(or $(SEEDS),20000)

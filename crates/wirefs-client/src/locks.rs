@@ -25,7 +25,7 @@ pub(crate) use file::{Asked, FileLocks, Refusal, Step};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use wirefs_cache::TreeNodeId;
-use wirefs_op::{LockFamily, LockKind, LockRange, Time};
+use wirefs_op::{FileId, LockFamily, LockKind, LockRange, Time};
 
 /// With nothing done under a lent lock for so long, what is not held of it is let go of.
 const IDLE: Duration = Duration::from_secs(1);
@@ -71,6 +71,9 @@ impl Key {
 #[derive(Debug, Default)]
 pub(crate) struct Locks {
     files: BTreeMap<Key, FileLocks>,
+    /// The files at the server that an owner asked for locks of. In mode `session` a node is another file once a copy was published, and
+    /// the server still has the lock on the former one.
+    asked_of: BTreeMap<(Key, u64), Vec<FileId>>,
     /// Locks that were answered here.
     pub(crate) answered: u64,
 }
@@ -93,6 +96,34 @@ impl Locks {
     pub(crate) fn keys_of(&self, node: TreeNodeId) -> Vec<Key> {
         let first = Key { node, is_flock: false };
         self.files.range(first..=Key { is_flock: true, ..first }).map(|(key, _)| *key).collect()
+    }
+
+    /// An owner asks for a lock of a file that may be replaced before the release.
+    pub(crate) fn asks_of(&mut self, key: Key, owner: u64, id: FileId) {
+        let files = self.asked_of.entry((key, owner)).or_default();
+        if !files.contains(&id) {
+            files.push(id);
+        }
+    }
+
+    /// The files that an owner asked for locks of and that are not the file `now` of the node. `is_all`: the owner holds nothing afterwards.
+    pub(crate) fn former_files(
+        &mut self,
+        key: Key,
+        owner: u64,
+        now: Option<FileId>,
+        is_all: bool,
+    ) -> Vec<FileId> {
+        let files = match is_all {
+            true => self.asked_of.remove(&(key, owner)),
+            false => self.asked_of.get(&(key, owner)).cloned(),
+        };
+        files.into_iter().flatten().filter(|id| Some(*id) != now).collect()
+    }
+
+    /// The last open file of a node is closed, and all its locks are released.
+    pub(crate) fn forget_former_files(&mut self, node: TreeNodeId) {
+        self.asked_of.retain(|(key, _), _| key.node != node);
     }
 
     /// Whether somebody here holds what keeps others from `wanted`.

@@ -3,6 +3,7 @@
 mod bench;
 mod cards;
 mod check;
+mod contend;
 mod host_pair;
 mod link;
 mod many;
@@ -55,6 +56,9 @@ enum LabCommand {
     /// Measures the read of a large file from a node over TLS: over one card, over two, and with one of the two cut
     /// during the read.
     Cards(cards::CardsArguments),
+    /// Runs one program of a lock test; the tests start it.
+    #[command(hide = true, subcommand)]
+    Contend(contend::Contender),
     /// Measures the lab itself: rate, delay error, round trips.
     Check(check::CheckArguments),
 }
@@ -75,6 +79,7 @@ pub(crate) fn run() -> ExitCode {
         LabCommand::Work(arguments) => bench::work(&arguments),
         LabCommand::Many(arguments) => many::run(&arguments),
         LabCommand::Cards(arguments) => cards::run(&arguments),
+        LabCommand::Contend(contender) => contend::run(&contender),
         LabCommand::Check(arguments) => check::run(&arguments),
     };
     done.unwrap_or_else(|error| {

@@ -34,6 +34,7 @@ pub mod random;
 
 pub mod bench;
 pub mod cards;
+pub mod contend;
 pub mod control;
 pub mod emulator;
 pub mod lab;
@@ -41,6 +42,7 @@ pub mod namespace;
 mod offloads;
 pub mod options;
 pub mod probe;
+pub mod range_lock;
 pub mod workload;
 
 pub mod homes;

@@ -1,5 +1,5 @@
-//! System calls without a safe wrapper: attaching a TAP device, real-time priority, code between fork and exec,
-//! signals.
+//! System calls without a safe wrapper: attaching a TAP device, real-time priority, range locks, code
+//! between fork and exec, signals.
 
 #![expect(
     unsafe_code,
@@ -119,6 +119,16 @@ pub(crate) fn set_realtime_priority(priority: c_int) -> io::Result<()> {
     // SAFETY: the kernel reads `parameters`, which lives through the call; 0 names the calling thread.
     let answer = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) };
     if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Passes a lock of the calling process to `fcntl`, and returns it as the kernel left it.
+///
+/// # Errors
+/// What the kernel says.
+pub(crate) fn fcntl_range(file: impl AsFd, command: c_int, mut lock: libc::flock) -> io::Result<libc::flock> {
+    // SAFETY: `F_SETLK`, `F_SETLKW` and `F_GETLK` read and write one `flock`, which lives through the call.
+    let answer = unsafe { libc::fcntl(file.as_fd().as_raw_fd(), command, &raw mut lock) };
+    if answer == 0 { Ok(lock) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Makes `command` run in a network namespace; it shares mounts and files with the caller.

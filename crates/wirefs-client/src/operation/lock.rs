@@ -5,10 +5,11 @@
 use crate::call::{Answer, CallId, Handle};
 use crate::core::Client;
 use crate::locks::{Asked, Key, Locks, Refusal, Step};
-use crate::operation::Pending;
+use crate::operation::{Pending, session};
 use wirefs_cache::{Freshness, TreeNodeId};
 use wirefs_op::message::lock::{LockAction, Rlock, Tlock};
-use wirefs_op::{Errno, LockFamily, LockKind, LockRange, Request, Stat, Time};
+use wirefs_op::message::target::{NOFD, Target};
+use wirefs_op::{Errno, LockFamily, LockKind, LockRange, Request, Stat, Time, TreePath};
 
 /// Who wants which lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -172,7 +173,13 @@ fn exactly(
 fn request(client: &mut Client, locking: Locking, range: LockRange) {
     let wanted = Wanted { range, ..locking.wanted };
     match tlock(client, locking.node, Some(locking.handle), wanted, locking.action) {
-        Ok(lock) => client.send(Request::Lock(lock), Pending::Lock(locking)),
+        Ok(lock) => {
+            let is_copy = session::is_copy(client, locking.handle);
+            if let Some(id) = lock.target.id.filter(|_| is_copy && locking.action != LockAction::Test) {
+                client.locks.asks_of(locking.key(), wanted.owner, id);
+            }
+            client.send(Request::Lock(lock), Pending::Lock(locking));
+        }
         Err(errno) => failed(client, locking, errno),
     }
 }
@@ -299,7 +306,17 @@ fn tell_reductions(client: &mut Client, key: Key, handle: Option<Handle>) {
 
 /// Releases, or has shared from now on what was held exclusively: nobody can refuse it, and nobody waits for it.
 fn unlock(client: &mut Client, node: TreeNodeId, handle: Option<Handle>, wanted: Wanted) {
-    if let Ok(lock) = tlock(client, node, handle, wanted, LockAction::Set) {
+    let Wanted { owner, family, range } = wanted;
+    let lock = tlock(client, node, handle, wanted, LockAction::Set);
+    let id = client.names.node(node).map(|known| known.stat.id);
+    let is_all = (range.kind, range.start, range.end) == (ALL.kind, ALL.start, ALL.end);
+    let former = client.locks.former_files(Locks::key(node, family), owner, id, is_all);
+    // A former file has no name, and needs none: the server finds locks by the file's id.
+    let of_former = former.into_iter().map(|id| {
+        let target = Target { path: TreePath::root(), fd: NOFD, id: Some(id) };
+        Tlock { target, action: LockAction::Set, family, owner, range }
+    });
+    for lock in lock.into_iter().chain(of_former) {
         client.names.hold(node);
         client.send(Request::Lock(lock), Pending::Unlock(node));
     }
@@ -364,6 +381,7 @@ pub(crate) fn closes(client: &mut Client, node: TreeNodeId, handle: Handle) {
             tell_reductions(client, key, Some(handle));
             client.locks.trim(key, now);
         }
+        client.locks.forget_former_files(node);
     }
 }
 

@@ -13,6 +13,7 @@ mod timing;
 
 mod conformance;
 mod failures;
+mod locks;
 mod model;
 mod nodes;
 mod pings;

@@ -6,7 +6,7 @@ use crate::world::{STEADY, World};
 use std::time::Duration;
 use wirefs_client::Conflicts;
 use wirefs_client::call::{Answer, Call, Handle, OpenHow, ROOT, TreeNodeId};
-use wirefs_op::{Errno, SetStat, SetTime, Timestamp};
+use wirefs_op::{Errno, LockFamily, LockKind, LockRange, SetStat, SetTime, Timestamp};
 
 const TRUNCATED: OpenHow = OpenHow { truncate: true, ..READ_WRITE };
 
@@ -295,4 +295,53 @@ fn a_publication_that_is_cut_off_is_done_or_told_and_never_half_done() {
         }
         assert_eq!(there(&mut world, b"f"), b"new");
     }
+}
+
+/// A `flock` call.
+fn flock(node: TreeNodeId, handle: Handle, owner: u64, kind: LockKind) -> Call<'static> {
+    let range = LockRange { kind, start: 0, end: u64::MAX, pid: 0 };
+    Call::Setlk { node, handle, owner, family: LockFamily::Flock, range, wait: true }
+}
+
+/// S-9
+#[test]
+fn a_lock_is_released_at_the_file_that_it_was_taken_of_though_a_copy_took_its_place() {
+    let mut world = world();
+    let node = world.file(0, ROOT, b"f", b"old");
+    let (holder, writer) = (open(&mut world, 0, node, READ_WRITE), open(&mut world, 0, node, READ_WRITE));
+    let theirs = world.lookup(1, ROOT, b"f");
+    let waiting = open(&mut world, 1, theirs, READ_WRITE);
+    assert_eq!(world.ask(0, flock(node, holder, 1, LockKind::Write)), Answer::Done);
+    let call = world.call(1, flock(theirs, waiting, 1, LockKind::Write));
+    world.ask(0, write(node, writer, 0, b"new"));
+    world.close(0, node, writer);
+    assert_eq!(there(&mut world, b"f"), b"new");
+    assert_eq!(world.ask(0, flock(node, holder, 1, LockKind::Unlock)), Answer::Done);
+    assert_eq!(world.wait(1, call), Answer::Done);
+    // What is granted only after the file was replaced is released there as well.
+    let late = world.call(0, flock(node, holder, 1, LockKind::Write));
+    assert_eq!(world.wait(0, late), Answer::Done, "the new file is locked by nobody");
+    world.ask(1, flock(theirs, waiting, 1, LockKind::Unlock));
+    world.ask(0, Call::Release { node, handle: holder, flock_owner: Some(1) });
+    world.settle();
+    assert_eq!(world.locked(), []);
+}
+
+/// S-9
+#[test]
+fn a_lock_that_is_granted_after_its_file_was_replaced_is_released_there() {
+    let mut world = world();
+    let node = world.file(0, ROOT, b"f", b"old");
+    let (late, writer) = (open(&mut world, 0, node, READ_WRITE), open(&mut world, 0, node, READ_WRITE));
+    let theirs = world.lookup(1, ROOT, b"f");
+    let holder = open(&mut world, 1, theirs, READ_WRITE);
+    assert_eq!(world.ask(1, flock(theirs, holder, 1, LockKind::Write)), Answer::Done);
+    let call = world.call(0, flock(node, late, 1, LockKind::Write));
+    world.ask(0, write(node, writer, 0, b"new"));
+    world.close(0, node, writer);
+    world.ask(1, flock(theirs, holder, 1, LockKind::Unlock));
+    assert_eq!(world.wait(0, call), Answer::Done);
+    world.ask(0, Call::Release { node, handle: late, flock_owner: Some(1) });
+    world.settle();
+    assert_eq!(world.locked(), []);
 }
